@@ -34,7 +34,8 @@ class DiskBroker:
 
     def _start(self) -> None:
         self._posted: deque[Callable[[], object]] = deque()
-        broker = self.broker = InMemoryBroker(kafka_version=KAFKA_VERSION, settings=self._settings)
+        seed = self._chance.getrandbits(32)  # each process makes other topic ids
+        broker = self.broker = InMemoryBroker(kafka_version=KAFKA_VERSION, settings=self._settings, seed=seed)
         self.persistence = Persistence(self._data, broker.state, self._posted.append, self.disk)
         self.client: ConnectedPair = broker.connect()
         self._run_posted()

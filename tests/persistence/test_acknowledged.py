@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto_server.testing.simulated_disk import Operation
 from tests.persistence.disk_broker import DiskBroker
 from tests.robustness.changes import (
     BROKER,
     TOPIC,
     State,
+    alter_config,
     broker_configs,
     commit,
     create_partitions,
     create_topic,
+    create_topics,
+    delete_by_name,
     delete_group,
     delete_offset,
     delete_records,
@@ -154,11 +160,90 @@ def test_deleted_records_that_are_not_saved_are_an_error() -> None:
     assert shown(broker) == found
 
 
-def test_topics_that_could_not_be_saved_are_saved_as_soon_as_the_disk_allows() -> None:
-    broker = prepared("os")
+METADATA = MetadataRequest(topics=(MetadataRequestTopic(name="new"),), allow_auto_topic_creation=True), 4
+TOPIC_CHANGES = {
+    "CreateTopics": create_topic("new", 3, retention_ms="7"),
+    "CreateTopics twice": create_topics("new", "newer"),
+    "Metadata": METADATA,
+    "DeleteTopics": delete_topic("t"),
+    "DeleteTopics v6": delete_by_name("t"),
+    "DeleteTopics of offsets": delete_topic("__consumer_offsets"),
+    "CreatePartitions": create_partitions("t", 4),
+    "CreatePartitions of offsets": create_partitions("__consumer_offsets", 3),
+    "topic config": set_config(TOPIC, "t", "retention.ms", "99"),
+    "topic configs": alter_config(TOPIC, "t", "retention.ms", "99"),
+    "config of all brokers": set_config(BROKER, "", "log.retention.ms", "98"),
+    "configs of a broker": alter_config(BROKER, "1", "message.max.bytes", "9797"),
+}
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+@pytest.mark.parametrize("change", TOPIC_CHANGES)
+def test_changes_of_topics_that_are_not_saved_are_errors_and_undone(change: str, durability: Any) -> None:
+    broker = prepared(durability)
+    before = shown(broker)
     broker.disk.fails = lambda operation: "topics.json" in operation.path
-    do(broker, create_topic("late"))
+    response = broker.ask(*TOPIC_CHANGES[change])
+    assert set(errors_of(response)) == {5 if change == "Metadata" else 56}
+    assert shown(broker) == before
     broker.disk.fails = lambda operation: False
+    broker.kill()
+    assert shown(broker) == before
+    broker.ask(*TOPIC_CHANGES[change])
+    assert (changed := shown(broker)) != before
+    broker.kill()
+    assert shown(broker) == changed
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+@pytest.mark.parametrize("change", ["CreateTopics", "DeleteTopics", "CreatePartitions of offsets", "topic configs"])
+def test_whatever_operation_fails_clients_see_what_holds(change: str, durability: Any) -> None:
+    for number in itertools.count():
+        broker = prepared(durability)
+        before = shown(broker)
+        broker.disk.fails = nth(number)
+        response = broker.ask(*TOPIC_CHANGES[change])
+        was_reached = not broker.disk.fails(Operation("sync", ""))
+        broker.disk.fails = lambda operation: False
+        found = shown(broker) if broker.persistence.log_dir.writer.failure is None else None
+        errors = errors_of(response)
+        if errors:
+            assert set(errors) == {56}
+            assert found in (before, None)
+        broker.kill()
+        after = shown(broker)
+        assert found in (after, None)
+        if not errors:
+            assert after != before
+        if not was_reached:
+            return
+
+
+def nth(number: int) -> Callable[[Operation], bool]:
+    """Return a function that is True for one operation, by its number."""
+    numbers = itertools.count()
+    return lambda operation: next(numbers) == number
+
+
+def test_the_offsets_topic_that_is_not_saved_is_created_by_the_next_request() -> None:
+    broker = DiskBroker("os")
+    broker.disk.fails = lambda operation: "topics.json" in operation.path
+    request = FindCoordinatorRequest(key="g"), 0
+    for _ in range(2):
+        assert errors_of(broker.ask(*request)) == [15]
+    assert "__consumer_offsets" not in broker.broker.state.cluster.topics
+    broker.disk.fails = lambda operation: False
+    assert errors_of(broker.ask(*request)) == [15]
+    do(broker, request, create_topic("t"), commit("g", {"t": {0: 1}}))
+
+
+def test_a_full_disk_refuses_new_topics_and_takes_deletions() -> None:
+    """Deletions make room for the file."""
+    broker = prepared("os")
+    broker.disk.capacity_bytes = broker.disk.used_bytes
+    assert errors_of(broker.ask(*create_topic("new"))) == [56]
+    broker.disk.capacity_bytes += 1000
+    do(broker, delete_topic("t"))
     found = shown(broker)
     broker.kill()
     assert shown(broker) == found

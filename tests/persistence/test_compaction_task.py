@@ -163,7 +163,7 @@ def test_a_log_that_was_removed_and_created_again_is_not_changed() -> None:
 
     def replace() -> None:
         task.loop.before_work = lambda: None
-        task.log_dir.remove_logs(OFFSETS_TOPIC)
+        task.log_dir.remove_logs([OFFSETS_TOPIC])
         task.log_dir.create_logs(OFFSETS_TOPIC, 2)
         log = task.log_dir.logs[OFFSETS_TOPIC, 0]
         assert task.log_dir.writer.write(log, build_record_batch([Record(b"new", b"new")]), 1) == 0

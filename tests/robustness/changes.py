@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from kproto.declaration import ZERO_UUID
 from kproto.message import Request
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -17,10 +18,13 @@ from kproto.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.k33_alter_configs import AlterableConfig as AlterableConfigV0
+from kproto.messages.k33_alter_configs import AlterConfigsRequest
+from kproto.messages.k33_alter_configs import AlterConfigsResource as AlterConfigsResourceV0
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k44_incremental_alter_configs import (
@@ -60,18 +64,25 @@ class Client(Protocol):
 
 
 def create_topic(name: str, partition_count: int = 1, **configs: str) -> Sent:
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=partition_count,
-        replication_factor=1,
-        assignments=(),
-        configs=tuple(CreatableTopicConfig(name=one.replace("_", "."), value=v) for one, v in configs.items()),
+    return create_topics(name, partition_count=partition_count, **configs)
+
+
+def create_topics(*names: str, partition_count: int = 1, **configs: str) -> Sent:
+    changed = tuple(CreatableTopicConfig(name=one.replace("_", "."), value=v) for one, v in configs.items())
+    topics = (
+        CreatableTopic(name=name, num_partitions=partition_count, replication_factor=1, assignments=(), configs=changed)
+        for name in names
     )
-    return CreateTopicsRequest(topics=(topic,), timeout_ms=1000), 2
+    return CreateTopicsRequest(topics=tuple(topics), timeout_ms=1000), 2
 
 
 def delete_topic(name: str) -> Sent:
     return DeleteTopicsRequest(topic_names=(name,), timeout_ms=1000), 1
+
+
+def delete_by_name(name: str) -> Sent:
+    """Delete a topic with a version that names topics or ids."""
+    return DeleteTopicsRequest(topics=(DeleteTopicState(name=name, topic_id=ZERO_UUID),), timeout_ms=1000), 6
 
 
 def create_partitions(name: str, count: int) -> Sent:
@@ -84,6 +95,14 @@ def set_config(resource_type: int, resource: str, name: str, value: str | None) 
     change = AlterableConfig(name=name, config_operation=0 if value is not None else 1, value=value)
     changed = AlterConfigsResource(resource_type=resource_type, resource_name=resource, configs=(change,))
     return IncrementalAlterConfigsRequest(resources=(changed,), validate_only=False), 0
+
+
+def alter_config(resource_type: int, resource: str, name: str, value: str) -> Sent:
+    """Set a dynamic config, and delete all others."""
+    changed = AlterConfigsResourceV0(
+        resource_type=resource_type, resource_name=resource, configs=(AlterableConfigV0(name=name, value=value),)
+    )
+    return AlterConfigsRequest(resources=(changed,), validate_only=False), 0
 
 
 def produce(topic: str, values: Iterable[bytes], partition: int = 0, **fields: Any) -> Sent:

@@ -110,7 +110,7 @@ def test_a_batch_above_the_limit_is_refused(tmp_path: Path, durability: Durabili
 def test_the_write_ahead_log_does_not_restore_removed_logs(tmp_path: Path, durability: Durability) -> None:
     log_dir = new(tmp_path, durability)
     assert append(log_dir, 0, b"of the removed log") == 0
-    log_dir.remove_logs(TOPIC)
+    log_dir.remove_logs([TOPIC])
     log_dir.create_logs(TOPIC, 3)
     reopened = reopen(tmp_path, durability)
     assert values(reopened) == {0: [], 1: [], 2: []}

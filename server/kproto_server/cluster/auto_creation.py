@@ -7,10 +7,11 @@ both modes the next request finds the topic (BA-32). The topics of the coordinat
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.topics import COORDINATED_TOPICS, Refusal, name_problem
+from kproto_server.cluster.topics import COORDINATED_TOPICS, Refusal, TopicsNotStored, name_problem
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
@@ -45,3 +46,13 @@ def _creation_error(cluster: Cluster, name: str, now_ms: int) -> ErrorCode:
     if not cluster.behavior.auto_creation_returns_leader_not_available:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return refusal or ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def save_if_possible(cluster: Cluster) -> None:
+    """Save the topics that a request has created without a response that reports them; those that can't be are undone.
+
+    The client's next request creates them again.
+    """
+    if cluster.unsaved:
+        with suppress(TopicsNotStored):
+            cluster.save()

@@ -10,6 +10,7 @@ recovers without loss. The first live in-sync replica becomes the leader, with a
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -82,6 +83,11 @@ class Cluster:
         """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
         self._names_by_key: dict[str, dict[str, None]] = {}
         """The names of topics by their `collision_key`, of names that have one of its characters."""
+        self.unsaved: list[Callable[[], object]] = []
+        """Undo the changes of topics and configs that are not saved, in the order of the changes."""
+        self.store: Callable[[], object] = lambda: None
+        """Writes topics and configs to the disk, or calls `undo` and raises `TopicsNotStored`; `Persistence` sets
+        it."""
         self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
 
@@ -106,9 +112,27 @@ class Cluster:
         for name in [name for name in self.topics if name not in INTERNAL_TOPICS]:
             self.delete_topic(name)
         self.last_dropped_producer_id = self.last_producer_id
+        self.unsaved.clear()
 
     def changed(self) -> None:
         """Raise the version, to invalidate decisions that depend on the cluster."""
+        self.version += 1
+
+    def save(self) -> None:
+        """Make the changes of topics and configs durable, before a response reports them.
+
+        Raises:
+            TopicsNotStored: they are undone.
+        """
+        self.store()
+        self.unsaved.clear()
+
+    def undo(self) -> None:
+        """Undo the changes of topics and configs that are not saved, the newest first."""
+        unsaved, self.unsaved = self.unsaved, []
+        for undo in reversed(unsaved):
+            undo()
+        self.unsaved.clear()
         self.version += 1
 
     def dropped_producer(self, producer_id: int) -> bool:
@@ -223,6 +247,7 @@ class Cluster:
         topic = Topic(name, self.random_bytes(16), partitions, given_configs(asked.configs), now_ms)
         if not validate_only:
             self._add_topic(topic)
+            self.unsaved.append(partial(self.delete_topic, name))
         return topic
 
     def _add_topic(self, topic: Topic) -> None:
@@ -276,8 +301,13 @@ class Cluster:
             self.version += 1
             self.partition_count += len(placed)
             first = len(topic.partitions)
+            self.unsaved.append(partial(self._remove_partitions, topic, first))
             topic.partitions += [self._new_partition(index, replicas) for index, replicas in enumerate(placed, first)]
         return None
+
+    def _remove_partitions(self, topic: Topic, count: int) -> None:
+        self.partition_count -= len(topic.partitions) - count
+        del topic.partitions[count:]
 
     def delete_topic(self, name: str) -> Topic | None:
         """Delete a topic and return it, or None."""
@@ -291,6 +321,7 @@ class Cluster:
                 del self._names_by_key[key][name]
                 if not self._names_by_key[key]:
                     del self._names_by_key[key]
+            self.unsaved.append(partial(self._add_topic, topic))
             self.on_topic_deleted(topic.topic_id, name)
         return topic
 

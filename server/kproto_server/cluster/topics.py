@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.errors import KprotoError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
@@ -97,6 +98,10 @@ class Refusal(NamedTuple):
 
     error: ErrorCode
     message: str | None = None
+
+
+class TopicsNotStored(KprotoError):
+    """Changes of topics or configs cannot be written to the disk, and are undone."""
 
 
 class TopicDefaults(NamedTuple):

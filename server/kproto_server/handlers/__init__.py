@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kproto.errors import StringTooLong
     from kproto.message import Request, Response
+    from kproto_server.cluster.topics import TopicsNotStored
     from kproto_server.observation.observe import Observations
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.endpoint import Endpoint
@@ -44,11 +45,11 @@ def handler(api_key: int) -> Callable[[Any, Any], Any]:
     return unsupported.handler(APIS[api_key])
 
 
-def failure(request: Request, api_version: int, error: StringTooLong) -> Response:
-    """Return the response to a request whose result cannot be encoded.
+def failure(request: Request, api_version: int, error: StringTooLong | TopicsNotStored) -> Response:
+    """Return the response to a request whose result cannot be encoded, or whose changes cannot be stored.
 
     Raises:
-        StringTooLong: the error, if the API has no such response.
+        StringTooLong, TopicsNotStored: the error, if the API has no such response.
     """
     from kproto_server.handlers import failed
 

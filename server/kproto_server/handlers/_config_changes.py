@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -69,8 +70,16 @@ def returned_type(resource_type: int, context: RequestContext) -> int:
 def set_configs(topic: Topic, configs: dict[str, str], context: RequestContext) -> None:
     """Set the configs of a topic, and invalidate what depends on them."""
     if configs != topic.configs:
+        context.cluster.unsaved.append(partial(setattr, topic, "configs", topic.configs))
         topic.configs = configs
         context.cluster.version += 1
+
+
+def set_broker_configs(name: str, configs: dict[str, str], context: RequestContext) -> None:
+    """Set the dynamic configs of a broker, or of all brokers ("")."""
+    settings = context.settings
+    context.cluster.unsaved.append(partial(settings.change, name, settings.configs.get(name, {})))
+    settings.change(name, configs)
 
 
 def _is_known(resource_type: int) -> bool:

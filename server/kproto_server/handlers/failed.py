@@ -1,8 +1,11 @@
-"""The responses to requests whose result cannot be encoded, because a string is too long for the protocol.
+"""The responses to requests whose result cannot be encoded, because a string is too long for the protocol, or whose
+changes of topics and configs cannot be stored.
 
 Real brokers, too, decide first and find out when they encode the response: an error message that quotes a long name, or
 a name that has grown because malformed bytes became replacement characters. They send UNKNOWN_SERVER_ERROR for all that
 was requested instead, although it may have been done (measured on 0.10.2.2, 2.8.2 and 4.4.0).
+
+DEVIATION: a real broker whose disk is full ends without a response (measured on 2.8.2 and 4.4.0).
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.declaration import fields_of
 from kproto.messages import APIS
-from kproto_server.handlers._error_responses import ErrorResponse, Items, build
+from kproto_server.cluster.topics import TopicsNotStored
+from kproto_server.handlers._error_responses import ITSELF, ErrorResponse, Items, build
 
 if TYPE_CHECKING:
     from kproto.errors import StringTooLong
@@ -31,21 +35,30 @@ RESPONSES: dict[str, ErrorResponse] = {
     ),
     "CreatePartitions": FAILED._replace(items=(Items("results", "topics", {"name": "name"}),), values=_NO_MESSAGE),
     "DescribeConfigs": FAILED._replace(items=(Items("results", "resources", _RESOURCE),)),
+    "DeleteTopics": FAILED._replace(
+        items=(
+            Items("responses", "topics", {"name": "name", "topic_id": "topic_id"}),
+            Items("responses", "topic_names", {"name": ITSELF}),
+        ),
+        values=_NO_MESSAGE,
+    ),
     "AlterConfigs": _ALTERED,
     "IncrementalAlterConfigs": _ALTERED,
 }
 """The response of each API whose items have the error, by name. Others have it in the response itself, or nowhere."""
 
 
-def respond(request: Request, api_version: int, error: StringTooLong) -> Response:
-    """Return the response to a request whose result cannot be encoded.
+def respond(request: Request, api_version: int, error: StringTooLong | TopicsNotStored) -> Response:
+    """Return the response to a request that has failed with an error.
 
     Raises:
-        StringTooLong: the error, if the API has no such response.
+        StringTooLong, TopicsNotStored: the error, if the API has no such response.
     """
     response_class = registry.response_class(request._api_key)
     response = RESPONSES.get(APIS[request._api_key], FAILED)
     has_error = any(f.name == "error_code" and f.versions.covers(api_version) for f in fields_of(response_class))
     if not (response.items or has_error):
         raise error
+    if isinstance(error, TopicsNotStored):
+        response = response._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
     return build(response, request, response_class, api_version)

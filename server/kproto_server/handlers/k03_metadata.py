@@ -14,7 +14,7 @@ from kproto.messages.k03_metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kproto_server.cluster.auto_creation import missing_topic_error
+from kproto_server.cluster.auto_creation import missing_topic_error, save_if_possible
 from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
@@ -49,6 +49,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     if context.api_version in OPERATIONS_ON_CLUSTER:
         on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unrequested
     found, missing = _topics(request, context, on_topics)
+    save_if_possible(cluster)
     describe = Description(cluster, context.api_version, on_topics)
     is_large, is_by_id = _are_many(found), any(topic.name is None for topic in missing)
     if is_large:

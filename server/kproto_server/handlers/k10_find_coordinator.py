@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.cluster.auto_creation import save_if_possible
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import CloseConnection
@@ -70,6 +71,12 @@ class FindCoordinatorBehavior(VersionBehavior):
 
 
 def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    response = _response(request, context)
+    save_if_possible(context.cluster)
+    return response
+
+
+def _response(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
     key_type = _key_type(request.key_type, context)
     if context.api_version >= BATCHED_SINCE:
         # An unknown key type has an error message, other errors of a key have none.

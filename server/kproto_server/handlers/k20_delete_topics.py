@@ -57,7 +57,23 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in requested))
     results = tuple(_kraft(requested, context) if context.kafka_version.is_kraft else _zookeeper(requested, context))
+    _forget([one.name for one in results if one.name is not None and not one.error_code], context)
     return context.coordinator.log.then(lambda: DeleteTopicsResponse(responses=results))
+
+
+def _forget(deleted: list[str], context: RequestContext) -> None:
+    """Delete the offsets of deleted topics.
+
+    The topics are saved first: if the disk does not take that, topics and offsets stay.
+    """
+    if not deleted:
+        return
+    context.cluster.save()
+    if OFFSETS_TOPIC in deleted:
+        # All groups were in its partitions. The next FindCoordinator creates the topic again, empty.
+        context.coordinator.forget_groups()
+    else:
+        forget_topics(context.coordinator, deleted, context.now_ms)
 
 
 def _result(requested: TopicNameOrId, error: ErrorCode, message: str | None = None) -> DeletableTopicResult:
@@ -134,9 +150,5 @@ def _invalid(requested: TopicNameOrId, message: str) -> DeletableTopicResult:
 def _delete(topic: Topic, context: RequestContext) -> ErrorCode:
     if not context.settings.current.bool("delete.topic.enable"):
         return ErrorCode.REQUEST_TIMED_OUT
-    forget_topics(context.coordinator, [topic.name], context.now_ms)
     context.cluster.delete_topic(topic.name)
-    if topic.name == OFFSETS_TOPIC:
-        # All groups were in its partitions. The next FindCoordinator creates the topic again, empty.
-        context.coordinator.forget_groups()
     return ErrorCode.NONE

@@ -14,7 +14,13 @@ from kproto_server.cluster.broker_config_changes import replaced_settings
 from kproto_server.cluster.topic_config_changes import check_duplicates, null_value, replaced
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
-from kproto_server.handlers._config_changes import check_broker_to_change, returned_type, set_configs, topic_to_change
+from kproto_server.handlers._config_changes import (
+    check_broker_to_change,
+    returned_type,
+    set_broker_configs,
+    set_configs,
+    topic_to_change,
+)
 from kproto_server.handlers._config_resources import ResourceType
 
 if TYPE_CHECKING:
@@ -73,5 +79,5 @@ def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, va
     if isinstance(configs, Refusal):
         return configs
     if not validate_only:
-        context.settings.change(name, configs)
+        set_broker_configs(name, configs, context)
     return None

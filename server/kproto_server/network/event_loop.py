@@ -18,8 +18,8 @@
 #   1. Poll, not longer than until the next timer of the clock is due; not at all if something was posted.
 #   2. Have the owner of each ready file descriptor read and handle what has arrived. Responses are collected.
 #   3. Send the collected responses. Not earlier: a response wakes its client, which then takes the processor from the
-#      broker; with 64 connections that costs a tenth of the throughput. Changed topics are written to disk before
-#      (`before_sending`), so that a client never hears of a topic that a crash would lose.
+#      broker; with 64 connections that costs a tenth of the throughput. A group commit begins before
+#      (`before_sending`).
 #   4. Run what was posted by trio and by other threads.
 #   5. Run the timers that are due. Timers that were set in this iteration wait for the next one: requests that have
 #      arrived by then are handled first. Thus members that start together mostly join the same generation even without
@@ -100,9 +100,7 @@ class EventLoop:
         self.outgoing: list[tuple[Sender, bytes]] = []
         """Responses that were made in this iteration and are sent when all sockets are read."""
         self.before_sending: Callable[[], object] | None = None
-        """Called before responses are sent: what they report is made durable first."""
-        self.save_changes: Callable[[], object] | None = None
-        """Called before responses are sent that are not among `outgoing`."""
+        """Called before responses are sent: the log begins to sync what the iteration has appended."""
         self.at_iteration_end: Callable[[], object] | None = None
         """Called when everything else in an iteration is done."""
         self._owners: dict[int, ReadyOwner] = {}

@@ -145,7 +145,6 @@ class Server:
         loop.buffer_quotas.configure(state.settings.current)
         if persistence is not None:
             loop.before_sending = persistence.flush
-            loop.save_changes = persistence.save_changed_topics
 
     def _end_iteration(self) -> None:
         """Have the log write what was appended, and runnable connections proceed, until neither has anything to do.

@@ -215,8 +215,6 @@ class Transport:
         data = self._unsent
         if not data:
             data = self._connection.proceed(self._loop.clock.now_ms())
-            if data and self._loop.save_changes is not None:  # requests behind the deferred one are handled by now
-                self._loop.save_changes()
         if data:
             self.send(data)
         else:

@@ -1,9 +1,9 @@
 """The data directory of a broker process: opened before the broker serves, loaded while it does, closed at its end."""
 
 # Theory of operation. Changes of offsets and groups go through a `ChangeLog`: `GroupCommitLog` in ``fsync`` mode,
-# `UnsyncedChangeLog` in ``os`` mode. Changes of topics raise the version of the cluster; `flush`, at the end of an
-# iteration of the event loop, saves the topics before any response of that iteration is sent. Offsets partitions load
-# in slices between iterations: one that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30), the others serve.
+# `UnsyncedChangeLog` in ``os`` mode. A connection calls `Cluster.save` after each request that has changed topics or
+# configs; what cannot be saved is undone, and the response is an error. Offsets partitions load in slices between
+# iterations: one that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30), the others serve.
 #
 # Two threads run blocking work: one only the syncs of group commits, so that these never wait for the other, which runs
 # background syncs, compaction and the removal of old segments.
@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.errors import LogError
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto_server.cluster.topics import TRANSACTION_TOPIC, TopicsNotStored
 from kproto_server.configuration.dynamic_settings import ALL_NODES
 from kproto_server.configuration.settings import SETTINGS, SettingError, first_dynamic_configs
 from kproto_server.configuration.topic_configs import config_problem, topic_configs
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 V0_LOG = "__zookeeper_offsets"
 """The log of offsets committed with OffsetCommit v0, which real brokers stored in ZooKeeper."""
+
+NOT_SAVED = -1
+"""Instead of the version of the cluster whose topics were saved."""
 
 PRODUCER_ID_BITS = 20
 """Producer ids begin with the time of the start in their high bits, so that no id is used twice across restarts."""
@@ -104,7 +108,7 @@ class Persistence:
         self._restore_topics()
         self._save_failure = ""
         """Why the topics could not be saved; empty if they were."""
-        self._saved_version = -1 if self.log_dir.was_used_by_kafka else state.cluster.version
+        self._saved_version = NOT_SAVED if self.log_dir.was_used_by_kafka else state.cluster.version
         state.log_manager.directory = str(Path(data.path).absolute())
         state.cluster.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
         self._background = WorkerThread(post)
@@ -117,6 +121,7 @@ class Persistence:
         self._compaction_task = CompactionTask(
             state.cluster, state.settings, state.clock, post, self._background, self.log_dir
         )
+        state.cluster.store = self._store_topics
         state.coordinator.prepare_v0_log = self._prepare_v0_log
         # Compaction begins after loading, which reads the same segments.
         partitions = dict(self._log.partitions)
@@ -145,7 +150,7 @@ class Persistence:
         self.topic_logs.attach_offsets_topic()
 
     def _create_missing_logs(self) -> None:
-        self.save_topics()
+        self.save_changed_topics()
         self._attach_logs()
 
     def _prepare_v0_log(self) -> int:
@@ -168,19 +173,21 @@ class Persistence:
             self._background.run(segment_sync.run, self.log_dir.writer.end_background_sync)
 
     def save_changed_topics(self) -> None:
-        """Save topics and broker configs if they have changed."""
+        """Save topics and broker configs if they have changed without a request: after a start, or a reset."""
         if self._cluster.version != self._saved_version:
-            self.save_topics()
+            with suppress(TopicsNotStored):
+                self._cluster.save()
 
     def drain(self) -> None:
         """Settle everything that was appended before this returns. Blocks."""
         if isinstance(self._log, GroupCommitLog):
             self._log.drain()
 
-    def save_topics(self) -> None:
+    def _store_topics(self) -> None:
         """Save topics and broker configs; create logs of the offsets topic, and remove logs of deleted topics.
 
-        After a failure the next iteration of the event loop repeats this: the changes were acknowledged.
+        Raises:
+            TopicsNotStored: the disk does not take them; the changes are undone.
         """
         cluster, version = self._cluster, self._cluster.version
         stored = [
@@ -193,38 +200,39 @@ class Persistence:
             )
             for topic in cluster.topics.values()
         ]
-        broker_configs = self._changed_broker_configs()
-        if stored == self.log_dir.topics and broker_configs == self.log_dir.broker_configs:
-            self._saved_version = version
-            return
-        try:
+        configs = self._changed_broker_configs()
+        is_saved = stored == self.log_dir.topics and configs == self.log_dir.broker_configs
+        if not is_saved or self._saved_version == NOT_SAVED:
             deleted = self.topic_logs.deleted_topics()
             if deleted:
                 self.drain()
-                self.topic_logs.remove(deleted)
+            offsets = cluster.topics.get(OFFSETS_TOPIC)
+            try:
+                if offsets is not None:
+                    self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
+                self.log_dir.save_topics(stored, configs, deleted)
+            except OSError as error:
+                if str(error) != self._save_failure:
+                    logger.error("topics can't be saved: %s", error)
+                # The file can have its new content: it is written again by the next `flush`.
+                self._saved_version, self._save_failure = NOT_SAVED, str(error)
+                cluster.undo()
+                raise TopicsNotStored(str(error)) from None
+            self.topic_logs.forget(deleted)
             self.topic_logs.apply_configs()
             self._compaction_task.wake()
-            offsets = cluster.topics.get(OFFSETS_TOPIC)
-            if offsets is not None:
-                self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
-            self.log_dir.save_topics(stored, broker_configs)
-        except OSError as error:
-            if str(error) != self._save_failure:
-                logger.error("topics can't be saved: %s", error)
-            self._save_failure = str(error)
-        else:
-            self._saved_version, self._save_failure = version, ""
-        self._attach_logs()
+            self._attach_logs()
+        self._saved_version, self._save_failure = version, ""
 
     def reset(self) -> None:
         """Remove all logs, and create empty logs for the topics that the cluster has now."""
         self.drain()
         self._compaction_task.end_backoff()
-        self.topic_logs.remove(self.topic_logs.topics())
-        self.log_dir.remove_logs(V0_LOG)
-        self.log_dir.topics = []
-        self._saved_version = -1
-        self.save_topics()
+        topics = self.topic_logs.topics()
+        self.log_dir.remove_logs([*topics, V0_LOG])
+        self.topic_logs.forget(topics)
+        self._saved_version = NOT_SAVED
+        self.save_changed_topics()
 
     def close(self) -> None:
         """Shut down cleanly: settle everything, stop the threads, write the clean shutdown marker, release the lock."""

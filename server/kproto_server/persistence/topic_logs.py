@@ -6,6 +6,7 @@ or of an earlier topic of the same name, is removed before the response to the r
 
 from __future__ import annotations
 
+import errno
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from kproto_server.storage.disk import replace_file
 from kproto_server.storage.log_dir import START_OFFSETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
@@ -70,6 +71,8 @@ class TopicLogs:
         """
         if not isinstance(partition.data, StoredData):
             self._save_topics()
+            if self._start_offsets.get((topic.name, partition.index)) and not self.save_start_offsets():
+                raise OSError(errno.EIO, "the start offset of an earlier topic of this name is saved", topic.name)
             log_dir = self._log_dir
             log_dir.create_log(topic.name, partition.index)
             self._attach(topic, partition, log_dir.logs[topic.name, partition.index])
@@ -113,14 +116,9 @@ class TopicLogs:
             if name not in topics or topics[name].topic_id != topic_id
         ]
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove the logs of topics. Nothing may be queued or in flight.
-
-        Raises:
-            OSError: some logs are still there.
-        """
+    def forget(self, names: Collection[str]) -> None:
+        """Note that the logs of topics were removed."""
         for name in names:
-            self._log_dir.remove_logs(name)
             del self._topic_ids[name]
         if any(topic in names for topic, _ in self._start_offsets):
             self.save_start_offsets()

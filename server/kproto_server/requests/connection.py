@@ -38,6 +38,7 @@ from kproto.errors import DecodeError, FrameTooLarge, StringTooLong, TooManyElem
 from kproto.framing import FrameReader
 from kproto.headers import explain_header_version, read_request_header, response_frame
 from kproto.message import Response
+from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.commit_cache.cache import CommitCache
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto")
 
-REFUSED = (DecodeError, CloseConnection, StringTooLong, TooManyElements)
-"""What clients can cause; any other exception is a defect."""
+REFUSED = (DecodeError, CloseConnection, StringTooLong, TooManyElements, TopicsNotStored)
+"""What clients or the disk can cause; any other exception is a defect."""
 DEFECT = "API key %d version %d from %r"
 DEFECT_OF_CACHE = "commit cache, request from %r"
 CLOSED_BY_DEFECT = "the broker failed on this request; its log says how"
@@ -414,7 +415,9 @@ class Connection:
             request = endpoint.decode(frame, body_position, context)
             try:
                 result = endpoint.handle(request, context)
-            except StringTooLong as error:  # in a record of the offsets log
+                if state.cluster.unsaved:
+                    state.cluster.save()
+            except (StringTooLong, TopicsNotStored) as error:  # the string is in a record of the offsets log
                 result = endpoint.fail(request, error)
             if isinstance(result, Response):
                 return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)

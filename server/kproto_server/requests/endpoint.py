@@ -9,11 +9,12 @@ if TYPE_CHECKING:
 
     from kproto.errors import StringTooLong
     from kproto.message import Response
+    from kproto_server.cluster.topics import TopicsNotStored
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, LargeResponse, NoResponse
 
 
-def _no_response(request: Any, error: StringTooLong) -> Response:
+def _no_response(request: Any, error: StringTooLong | TopicsNotStored) -> Response:
     raise error
 
 
@@ -67,5 +68,6 @@ class Endpoint(NamedTuple):
     """Requests of this size or more wait for their turn (`kproto_server.requests.deferred.Turn`)."""
     reports_errors: bool = True
     """Whether error codes in responses are reported (`Observations`)."""
-    fail: Callable[[Any, StringTooLong], Response] = _no_response
-    """Returns the response to a request whose result cannot be encoded; raises the error if there is none."""
+    fail: Callable[[Any, StringTooLong | TopicsNotStored], Response] = _no_response
+    """Returns the response to a request whose result cannot be encoded, or whose changes cannot be stored; raises the
+    error if there is none."""

@@ -10,10 +10,13 @@ import errno
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kproto.errors import LogError
 from kproto_server.storage.errors import DirectoryInUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOCK_NAME = ".lock"
 """Kafka's lock file, so that a real broker and kproto exclude each other."""
@@ -112,11 +115,15 @@ def read_all(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-def replace_file(disk: Disk, path: str, data: bytes, *, syncs: bool = True) -> None:
+def replace_file(
+    disk: Disk, path: str, data: bytes, *, syncs: bool = True, before_rename: Callable[[], object] | None = None
+) -> None:
     """Replace the content of a file; after a crash the file has its old or its new content.
 
     The new content is durable before the rename, since the name can reach the disk before the content. The sync of the
     directory makes the rename durable. Without ``syncs`` this holds for a crash of the process only.
+
+    ``before_rename``: called when the disk has taken the new content; if it raises, the file has its old content.
     """
     temporary = f"{path}.tmp"
     file = disk.open(temporary, create=True)
@@ -127,6 +134,8 @@ def replace_file(disk: Disk, path: str, data: bytes, *, syncs: bool = True) -> N
             file.sync()
     finally:
         file.close()
+    if before_rename is not None:
+        before_rename()
     disk.rename(temporary, path)
     if syncs:
         disk.sync_directory(directory_of(path))

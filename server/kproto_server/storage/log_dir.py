@@ -46,6 +46,7 @@ from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.kafka_files import kafka_recovery_points, require_kafka_recovery, was_used_by_kafka
 from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
 from kproto_server.storage.recovery import Recovery, RecoveryInputs
+from kproto_server.storage.removal import remove_renamed, rename_removed, undo_removal
 from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
 from kproto_server.storage.topics_file import NAME as TOPICS
 from kproto_server.storage.topics_file import (
@@ -149,6 +150,7 @@ class LogDir:
         inputs = self._recovery_inputs(keys, content, clean_ends)
         require_kafka_recovery(disk, keys)
         self._open_logs(inputs, progress, has_marker=bool(clean_ends))
+        remove_renamed(disk)
         self._check_start_offsets()
         self._load_cleaner_points()
         self.recovery_points: RecoveryPoints = RecoveryPoints(
@@ -328,32 +330,47 @@ class LogDir:
         if self.on_roll is not None:
             self.on_roll()
 
-    def remove_logs(self, topic: str) -> None:
-        """Remove all logs of a topic. The writer must have no queued batches and no group commit in flight.
+    def remove_logs(self, topics: Collection[str]) -> None:
+        """Remove all logs of topics. The writer must have no queued batches and no group commit in flight.
 
         Raises:
-            OSError: some logs are still there.
+            OSError: all logs are still there.
         """
-        # The write-ahead log names directories: its batches of this topic would be restored into a later topic of the
-        # same name. The sync empties it first.
-        self.writer.sync_everything()
-        for key in [key for key in self.logs if key[0] == topic]:
-            log = self.logs.pop(key)
-            log.close()
-            for name in self.disk.names(log.directory):
-                self.disk.remove(f"{log.directory}/{name}")
-            self.disk.remove(log.directory)
-        self.recovery_points.forget(topic)
+        self._forget_logs(topics, self._rename_logs(topics))
+
+    def _rename_logs(self, topics: Collection[str]) -> dict[str, str]:
+        directories = [log.directory for (topic, _), log in self.logs.items() if topic in topics]
+        if directories:
+            # The write-ahead log names directories: its batches of this topic would be restored into a later topic of
+            # the same name. The sync empties it first.
+            self.writer.sync_everything()
+            self.recovery_points.forget(topics)
+        return rename_removed(self.disk, directories)
+
+    def _forget_logs(self, topics: Collection[str], renamed: Mapping[str, str]) -> None:
+        for key in [key for key in self.logs if key[0] in topics]:
+            self.logs.pop(key).close()
+        if renamed:
+            remove_renamed(self.disk)
 
     def save_topics(
-        self, topics: Sequence[StoredTopic], broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+        self,
+        topics: Sequence[StoredTopic],
+        broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS,
+        deleted: Collection[str] = (),
     ) -> None:
-        """Write ``topics.json``; return when it is durable.
+        """Write ``topics.json``, and remove the logs of deleted topics; return when the file is durable.
 
         Raises:
-            OSError: the file has its old content.
+            OSError: all logs are still there; the file has its old content, or its new one until the next call.
         """
-        write_topics(self.disk, topics, broker_configs)
+        renamed: dict[str, str] = {}
+        try:
+            write_topics(self.disk, topics, broker_configs, lambda: renamed.update(self._rename_logs(deleted)))
+        except OSError:
+            undo_removal(self.disk, renamed)
+            raise
+        self._forget_logs(deleted, renamed)
         self.topics = list(topics)
         self.broker_configs = {name: dict(configs) for name, configs in broker_configs.items()}
 

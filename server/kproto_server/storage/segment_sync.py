@@ -10,7 +10,7 @@ from kproto_server.storage.checkpoints import RECOVERY_POINTS, LogPosition, LogP
 from kproto_server.storage.disk import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import LogSync, PartitionLog
@@ -39,14 +39,14 @@ class RecoveryPoints:
             replace_file(self._disk, RECOVERY_POINTS, write_log_positions(merged))
             self._positions = merged
 
-    def forget(self, topic: str) -> None:
-        """Remove the recovery points of a deleted topic; return when the file is durable.
+    def forget(self, topics: Collection[str]) -> None:
+        """Remove the recovery points of deleted topics; return when the file is durable.
 
         Raises:
             OSError: the file may have its old content.
         """
         with self._lock:
-            self._positions = {key: found for key, found in self._positions.items() if key[0] != topic}
+            self._positions = {key: found for key, found in self._positions.items() if key[0] not in topics}
             replace_file(self._disk, RECOVERY_POINTS, write_log_positions(self._positions))
 
 

@@ -126,9 +126,14 @@ def _distinct(topics: list[StoredTopic]) -> list[StoredTopic]:
 
 
 def write_topics(
-    disk: Disk, topics: Iterable[StoredTopic], broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+    disk: Disk,
+    topics: Iterable[StoredTopic],
+    broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS,
+    before_rename: Callable[[], object] | None = None,
 ) -> None:
     """Write the file with all of these topics, and the dynamic configs by node id; return when it is durable.
+
+    ``before_rename``: as for `replace_file`.
 
     Raises:
         OSError: the file has its old content.
@@ -147,7 +152,7 @@ def write_topics(
     }
     if broker_configs:
         content["brokers"] = {name: dict(configs) for name, configs in broker_configs.items()}
-    replace_file(disk, NAME, json.dumps(content, indent=1).encode())
+    replace_file(disk, NAME, json.dumps(content, indent=1).encode(), before_rename=before_rename)
 
 
 def partition_directories(disk: Disk) -> Iterator[tuple[str, int, str]]:
