@@ -162,6 +162,15 @@ def _start_offset(offset: int) -> Damage:
     return apply
 
 
+def _removed(name: str) -> Damage:
+    def apply(data: Path, chance: Random) -> None:
+        if not (data / name).exists():
+            raise NotHere
+        (data / name).unlink()
+
+    return apply
+
+
 def _replaced_by_directory(name: str) -> Damage:
     def apply(data: Path, chance: Random) -> None:
         (data / name).unlink(missing_ok=True)
@@ -229,6 +238,8 @@ KINDS: dict[str, Damage] = {
     "log start offset beyond int64": _start_offset(10**30),
     "log start offsets of garbage": _content("log-start-offset-checkpoint", GARBAGE),
     "log start offsets are empty": _content("log-start-offset-checkpoint", b""),
+    "log start offsets are missing": _removed("log-start-offset-checkpoint"),
+    "log start offset before the end": _start_offset(1),
     "log start offsets is a directory": _replaced_by_directory("log-start-offset-checkpoint"),
     "cleaner offsets of garbage": _content("cleaner-offset-checkpoint", GARBAGE),
     "recovery points of garbage": _content("kproto.recovery", GARBAGE),

@@ -20,7 +20,8 @@ from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.log_data import write_file
 
 PAGE = (Path(__file__).parents[2] / "server" / "FORMAT.md").read_text(encoding="utf-8")
-CLEAN_SEGMENTS = (((0, 70),), ((0, 104857590), (1000, 52311)))
+CLEAN_REST = ((((0, 70),), 0), (((0, 104857590), (1000, 52311)), 20))
+"""Segments and start offset of each log."""
 POSITIONS = {("__consumer_offsets", 3): LogPosition(43, 0, 70), ("orders", 0): LogPosition(1500, 1000, 52311)}
 TOPICS = [StoredTopic("orders", bytes(range(16)), ((1,), (2,)), {"cleanup.policy": "compact"}, 2)]
 SIZE_BYTES = 1000
@@ -90,12 +91,10 @@ def test_log_positions_are_read_and_written_as_described() -> None:
 
 def test_clean_ends_are_read_and_written_as_described() -> None:
     data = example("kproto.clean").encode()
-    ends = {
-        key: CleanEnd(end, segments) for (key, end), segments in zip(POSITIONS.items(), CLEAN_SEGMENTS, strict=True)
-    }
+    ends = {key: CleanEnd(end, *rest) for (key, end), rest in zip(POSITIONS.items(), CLEAN_REST, strict=True)}
     assert read_clean_ends(data) == ends
     assert write_clean_ends(ends) == data
-    assert read_clean_ends(b"0\n3\nt 0 1 2 3\nt 1 1 2 3 4\nt 2 1 2 3 4:x\n") == {
+    assert read_clean_ends(b"0\n5\nt 0 1 2 3\nt 1 1 2 3 4\nt 2 1 2 3 4:x\nt 3 1 2 3 @\nt 4 1 2 3 @-1\n") == {
         ("t", 0): CleanEnd(LogPosition(1, 2, 3))
     }
 

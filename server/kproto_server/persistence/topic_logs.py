@@ -15,9 +15,6 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.retention import expired_count
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
-from kproto_server.storage.checkpoints import write_offset_checkpoint
-from kproto_server.storage.disk import replace_file
-from kproto_server.storage.log_dir import START_OFFSETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -56,7 +53,6 @@ class TopicLogs:
         self._save_topics = save_topics
         self._topic_ids: dict[str, bytes] = {}
         """Topic ids of the topics with logs."""
-        self._start_offsets = log_dir.start_offsets
         for (name, number), log in log_dir.logs.items():
             topic = cluster.topic(name)
             partition = topic and topic.partition(number)
@@ -71,7 +67,7 @@ class TopicLogs:
         """
         if not isinstance(partition.data, StoredData):
             self._save_topics()
-            if self._start_offsets.get((topic.name, partition.index)) and not self.save_start_offsets():
+            if self._log_dir.start_offsets.get((topic.name, partition.index)) and not self.save_start_offsets():
                 raise OSError(errno.EIO, "the start offset of an earlier topic of this name is saved", topic.name)
             log_dir = self._log_dir
             log_dir.create_log(topic.name, partition.index)
@@ -81,7 +77,7 @@ class TopicLogs:
     def _attach(self, topic: Topic, partition: Partition, log: PartitionLog) -> None:
         self._topic_ids[topic.name] = topic.topic_id
         data_class = OffsetsTopicData if topic.name == OFFSETS_TOPIC else StoredData
-        start_offset = self._start_offsets.get((topic.name, partition.index), 0)
+        start_offset = self._log_dir.start_offsets.get((topic.name, partition.index), 0)
         data = data_class(log, self._log_dir.disk, self._writer, start_offset)
         data.waiters = partition.data.waiters
         partition.data = data
@@ -120,7 +116,7 @@ class TopicLogs:
         """Note that the logs of topics were removed."""
         for name in names:
             del self._topic_ids[name]
-        if any(topic in names for topic, _ in self._start_offsets):
+        if any(topic in names for topic, _ in self._log_dir.start_offsets):
             self.save_start_offsets()
 
     def topics(self) -> list[str]:
@@ -183,14 +179,12 @@ class TopicLogs:
         start_offsets = {
             data.log.key: data.start_offset
             for _, _, data in self._stored()
-            if data.start_offset > data.log.start_offset or data.log.key in self._start_offsets
+            if data.start_offset > data.log.start_offset or data.log.key in self._log_dir.start_offsets
         }
-        if start_offsets != self._start_offsets:
-            content = write_offset_checkpoint(start_offsets)
+        if start_offsets != self._log_dir.start_offsets:
             try:
-                replace_file(self._log_dir.disk, START_OFFSETS, content, syncs=self._log_dir.syncs)
+                self._log_dir.save_start_offsets(start_offsets)
             except OSError as error:
                 logger.error("the start offsets can't be saved: %s; deleted records can come back", error)
                 return False
-            self._start_offsets = start_offsets
         return True

@@ -33,6 +33,7 @@ from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.checkpoints import (
     CLEANER_POINTS,
     RECOVERY_POINTS,
+    START_OFFSETS,
     LogPosition,
     LogPositions,
     is_damaged,
@@ -69,9 +70,6 @@ if TYPE_CHECKING:
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.topics_file import StoredTopic
     from kproto_server.storage.write_ahead_log_reader import LoggedBatch, WriteAheadLogContent
-
-START_OFFSETS = "log-start-offset-checkpoint"
-"""Kafka's file (LF-55): the start offset of each log that begins within a segment."""
 
 
 def _keys(topics: Iterable[StoredTopic]) -> set[tuple[str, int]]:
@@ -145,7 +143,7 @@ class LogDir:
         ]
         keys += [(name, 0) for name in extra_logs if f"{name}-0" in existing]
         self.start_offsets: PartitionOffsets = self._read_start_offsets(refuses=bool(clean_ends) and not repair)
-        """The log start offsets of `START_OFFSETS`."""
+        """The start offsets in the file `START_OFFSETS`."""
         self._check_losses(clean_ends, _keys(topics) | extra_keys, repair=repair)
         inputs = self._recovery_inputs(keys, content, clean_ends)
         require_kafka_recovery(disk, keys)
@@ -232,8 +230,9 @@ class LogDir:
             raise LogError(f"{found[0][1]}{more}; start with --repair to go on with what is there")
         for key, loss in found:
             self.report.append(f"{loss}; repaired: {key[0]}-{key[1]} goes on with what is there")
-            clean_ends.pop(key, None)
-            self.start_offsets.pop(key, None)
+            end = clean_ends.pop(key, None)
+            if end is not None:
+                self.start_offsets[key] = end.start_offset or 0
 
     def _read_start_offsets(self, *, refuses: bool) -> PartitionOffsets:
         """Return the log start offsets of the checkpoint; a power loss in ``os`` mode can leave it without content.
@@ -392,6 +391,16 @@ class LogDir:
         offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
         replace_file(self.disk, CLEANER_POINTS, write_offset_checkpoint(offsets))
 
+    def save_start_offsets(self, start_offsets: PartitionOffsets, *, syncs: bool | None = None) -> None:
+        """Write the file `START_OFFSETS`; ``syncs``: whether it is durable then, None: in ``fsync`` mode.
+
+        Raises:
+            OSError: the file has its old content.
+        """
+        syncs = self.syncs if syncs is None else syncs
+        replace_file(self.disk, START_OFFSETS, write_offset_checkpoint(start_offsets), syncs=syncs)
+        self.start_offsets = start_offsets
+
     def close(self) -> None:
         """Shut down cleanly: sync all logs, write the clean shutdown marker, and close the files.
 
@@ -403,7 +412,10 @@ class LogDir:
         try:
             if self.writer.failure is None:
                 self.writer.sync_everything()
-                ends = {key: clean_end(self.disk, log) for key, log in self.logs.items()}
+                starts = self.start_offsets
+                if starts:  # durable, as the marker is
+                    self.save_start_offsets(starts, syncs=True)
+                ends = {key: clean_end(self.disk, log, starts.get(key, 0)) for key, log in self.logs.items()}
                 replace_file(self.disk, CLEAN_SHUTDOWN, write_clean_ends(ends))
         finally:
             for log in self.logs.values():
