@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
-from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka import Consumer, KafkaException, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient
 
 from kproto.client.configuration import Configuration
@@ -26,7 +26,7 @@ POLL_QUERY_LIMIT_S = 1.0
 
 
 class BrokerQueries:
-    """Queries through the user's consumer and, for topic ids, through an admin client.
+    """Queries through the user's consumer and, for the checkpoint topic, through an admin client.
 
     The consumer's metadata is up to date for assigned partitions; that of a second client can be minutes old.
 
@@ -95,12 +95,6 @@ class BrokerQueries:
         topics = self._consumer.list_topics(timeout=limit_s).topics
         partitions = [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
         return [each.metadata for each in self.committed(partitions, limit_s).values()] if partitions else []
-
-    def topic_ids(self, topics: Collection[str], limit_s: float) -> dict[str, str]:
-        """Return the topic ids; brokers before 2.8 have none."""
-        futures = self.admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=limit_s)
-        topic_ids = {topic: str(future.result().topic_id) for topic, future in futures.items()}
-        return {topic: topic_id for topic, topic_id in topic_ids.items() if topic_id not in NO_TOPIC_ID}
 
 
 def now_ms() -> int:

@@ -1,150 +1,172 @@
-"""The compacted topic `__parallel_checkpoints`: written with the commits, read at an assignment.
+"""The compacted topic `__parallel_checkpoints`: created at the first write, written with the commits.
 
 Checkpoints only say how a range is divided and how far consumer 1 has read. The position of the group is its committed
-offset. So a failure to create, read or write the topic is logged and stops nothing.
+offset. So nothing waits for the topic: it is looked up, created and written in the background, and a failure is logged
+and stops nothing. A user who may not create or write the topic gets one warning, and no checkpoints.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from kproto.client.broker_queries import QUERY_LIMIT_S, BrokerQueries
+from kproto.client.background import Background, Steps
+from kproto.client.broker_queries import BrokerQueries
 from kproto.client.configuration import Configuration
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC, Checkpoint, CheckpointKey, checkpoint_partition
-from kproto.client.decisions.settings import AUTO_OFFSET_RESET
 from kproto.client.topic_partitions import PartitionKey
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
+PARTITION_COUNT = 16
+"""Of a new topic. All members of a group write to the same partition."""
 REPLICATION_FACTOR = 3
 """As of Kafka's own internal topics; lower if there are fewer brokers."""
-FLUSH_LIMIT_S = 5.0
+TOPIC_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(1024 * 1024),
+    "segment.ms": str(10 * 60 * 1000),
+    "min.cleanable.dirty.ratio": "0.1",
+    "delete.retention.ms": str(60 * 60 * 1000),
+}
+"""Brokers never compact the newest segment. With these small segments a partition keeps about a megabyte more than its
+last checkpoints; 1 MiB is the smallest segment that Kafka 4 accepts."""
+OPEN_LIMIT_S = 10.0
+RETRY_AFTER_S = 60.0
+"""From a failed attempt to the next one."""
+FLUSH_LIMIT_S = 1.0
+"""Longest wait for the last checkpoints when the consumer is closed."""
+FINAL_ERRORS = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_CONFIG,
+    }
+)
+"""Errors that another attempt does not change."""
 
 
 class CheckpointTopic:
     """The checkpoints of one group.
 
-    The object owns its producer: the first `write` creates it, `close` flushes and releases it.
+    The object owns its producer: the first write creates it, `close` flushes and releases it.
     """
 
     def __init__(self, queries: BrokerQueries, configuration: Configuration) -> None:
         self._queries = queries
         self._configuration = configuration
         self._producer: Producer | None = None
+        self._opening: Background[int] | None = None
         self._partition: int | None = None
         """The partition of the group's checkpoints, once known."""
+        self._waiting: dict[bytes, bytes | None] = {}
+        """Keys and values to write once the partition is known."""
+        self._next_attempt_at = 0.0
+        """When a write tries to open the topic again, on the monotonic clock."""
 
-    def read(self, partitions: Collection[PartitionKey]) -> dict[PartitionKey, dict[int, Checkpoint]]:
-        """Return the checkpoints of these partitions by range number."""
-        found: dict[PartitionKey, dict[int, Checkpoint]] = {partition: {} for partition in partitions}
-        try:
-            for key, value in self._read_all():
-                checkpoints = found.get((key.topic, key.partition))
-                if checkpoints is None or key.group != self._configuration.group_id:
-                    continue
-                if value is None:
-                    checkpoints.pop(key.number, None)
-                else:
-                    checkpoints[key.number] = value
-        except KafkaException as error:
-            logger.warning("cannot read %s: %s", CHECKPOINT_TOPIC, error)
-        return found
+    @property
+    def is_busy(self) -> bool:
+        """Whether `serve` has something to do."""
+        return bool(self._waiting) or (self._producer is not None and len(self._producer) > 0)
 
     def write(
         self, partition: PartitionKey, checkpoints: Mapping[int, Checkpoint], deleted: Iterable[int] = ()
     ) -> None:
-        """Write checkpoints, and tombstones for the numbers in `deleted`; `flush` waits for the delivery."""
-        try:
-            index = self._find_partition()
-        except KafkaException as error:
-            logger.warning("cannot create %s: %s", CHECKPOINT_TOPIC, error)
+        """Write checkpoints, and tombstones for the numbers in `deleted`, without waiting."""
+        if time.monotonic() < self._next_attempt_at:
             return
-        producer = self._open_producer()
         values = {**{number: each.encode() for number, each in checkpoints.items()}, **dict.fromkeys(deleted)}
         for number, value in values.items():
-            key = CheckpointKey(self._configuration.group_id, *partition, number).encode()
-            producer.produce(CHECKPOINT_TOPIC, key=key, value=value, partition=index, on_delivery=_log_failure)
-        producer.poll(0)
+            self._waiting[CheckpointKey(self._configuration.group_id, *partition, number).encode()] = value
+        self.serve()
 
-    def flush(self) -> None:
-        """Wait for the delivery of written checkpoints, up to `FLUSH_LIMIT_S`."""
+    def serve(self) -> None:
+        """Continue to open the topic; produce what waits for it."""
+        if self._waiting and self._is_open():
+            assert self._partition is not None
+            producer = self._open_producer()
+            for key, value in self._waiting.items():
+                producer.produce(
+                    CHECKPOINT_TOPIC, key=key, value=value, partition=self._partition, on_delivery=self._delivered
+                )
+            self._waiting.clear()
         if self._producer is not None:
-            self._producer.flush(FLUSH_LIMIT_S)
+            self._producer.poll(0)
 
     def close(self) -> None:
-        self.flush()
-        self._producer = None
+        if self._producer is not None:
+            self._producer.flush(FLUSH_LIMIT_S)
+            self._producer = None
+
+    def find(self) -> Steps[int]:
+        """Return the partition of the group's checkpoints, -1 if there is no topic."""
+        count = yield from self._partition_count()
+        return checkpoint_partition(self._configuration.group_id, count) if count else -1
+
+    def _is_open(self) -> bool:
+        if self._partition is None:
+            if self._opening is None:
+                self._opening = Background(self._open(), OPEN_LIMIT_S)
+            try:
+                if not self._opening.advance():
+                    return False
+                self._partition = self._opening.result
+            except KafkaException as error:
+                self._give_up(error.args[0])
+            self._opening = None
+        return self._partition is not None
+
+    def _open(self) -> Steps[int]:
+        count = yield from self._partition_count()
+        if not count:
+            cluster = yield self._queries.admin.describe_cluster()
+            replication_factor = min(REPLICATION_FACTOR, len(cluster.nodes))
+            topic = NewTopic(CHECKPOINT_TOPIC, PARTITION_COUNT, replication_factor, config=TOPIC_CONFIG)
+            (created,) = self._queries.admin.create_topics([topic], operation_timeout=OPEN_LIMIT_S).values()
+            try:
+                yield created
+                count = PARTITION_COUNT
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                count = yield from self._partition_count()
+        if not count:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "the topic is being created"))
+        return checkpoint_partition(self._configuration.group_id, count)
+
+    def _partition_count(self) -> Steps[int]:
+        """Return the partition count of the topic, 0 if there is no such topic; the request does not create it."""
+        (description,) = self._queries.admin.describe_topics(TopicCollection([CHECKPOINT_TOPIC])).values()
+        try:
+            return len((yield description).partitions)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return 0
+            raise
 
     def _open_producer(self) -> Producer:
         if self._producer is None:
             self._producer = Producer({**self._configuration.for_connection(), "linger.ms": 0})
         return self._producer
 
-    def _find_partition(self) -> int:
-        if self._partition is None:
-            count = self._partition_count() or self._create()
-            self._partition = checkpoint_partition(self._configuration.group_id, count)
-        return self._partition
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and time.monotonic() >= self._next_attempt_at:
+            self._give_up(error)
 
-    def _partition_count(self) -> int:
-        """Return the partition count of the topic, 0 if there is no such topic.
-
-        Lists all topics: a Metadata request that names a missing topic may create the topic.
-        """
-        topics = self._queries.admin.list_topics(timeout=QUERY_LIMIT_S).topics
-        return len(topics[CHECKPOINT_TOPIC].partitions) if CHECKPOINT_TOPIC in topics else 0
-
-    def _create(self) -> int:
-        admin = self._queries.admin
-        replication_factor = min(REPLICATION_FACTOR, len(admin.list_topics(timeout=QUERY_LIMIT_S).brokers))
-        topic = NewTopic(CHECKPOINT_TOPIC, 1, replication_factor, config={"cleanup.policy": "compact"})
-        (future,) = admin.create_topics([topic], operation_timeout=QUERY_LIMIT_S).values()
-        try:
-            future.result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-            return self._partition_count()
-        return 1
-
-    def _read_all(self) -> Iterable[tuple[CheckpointKey, Checkpoint | None]]:
-        count = self._partition_count()
-        if not count:
-            return
-        config: dict[str, Any] = {**self._configuration.for_consumer2(), AUTO_OFFSET_RESET: "earliest"}
-        consumer = Consumer(config)
-        try:
-            # Offset 0 instead of OFFSET_BEGINNING: a query for the log start takes librdkafka half a second, until it
-            # knows the leader.
-            partition = checkpoint_partition(self._configuration.group_id, count)
-            consumer.assign([TopicPartition(CHECKPOINT_TOPIC, partition, 0)])
-            for message in _read_to_end(consumer):
-                key = CheckpointKey.decode(message.key())
-                if key is not None:
-                    yield key, Checkpoint.decode(message.value())
-        finally:
-            consumer.close()
-
-
-def _read_to_end(consumer: Consumer) -> Iterable[Message]:
-    deadline = time.monotonic() + QUERY_LIMIT_S
-    while time.monotonic() < deadline:
-        message = consumer.poll(QUERY_LIMIT_S)
-        error = None if message is None else message.error()
-        if message is not None and error is None:
-            yield message
-        elif error is not None and error.code() == KafkaError._PARTITION_EOF:
-            return
-    reason = f"{CHECKPOINT_TOPIC} was not read to its end within {QUERY_LIMIT_S} s"
-    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, reason))
-
-
-def _log_failure(error: KafkaError | None, message: Message) -> None:
-    if error is not None:
-        logger.warning("cannot write a checkpoint to %s: %s", CHECKPOINT_TOPIC, error)
+    def _give_up(self, error: KafkaError) -> None:
+        is_final = error.code() in FINAL_ERRORS
+        self._next_attempt_at = math.inf if is_final else time.monotonic() + RETRY_AFTER_S
+        self._waiting.clear()
+        logger.warning(
+            "cannot write %s, %s: the ranges of this consumer are not checkpointed; records are neither lost nor "
+            "skipped: %s",
+            CHECKPOINT_TOPIC,
+            "given up" if is_final else f"the next attempt is in {RETRY_AFTER_S:.0f} s",
+            error,
+        )

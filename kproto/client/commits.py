@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kproto.client.configuration import COMMIT_CALLBACK, Configuration
+from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC
 from kproto.client.topic_partitions import PartitionKey, partition_of, position_after, topic_partitions_at
 
 logger: logging.Logger = logging.getLogger("kproto.client")
@@ -97,6 +98,8 @@ class Commits:
 
     def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
         """librdkafka's callback after each commit."""
+        if any(each.topic == CHECKPOINT_TOPIC for each in topic_partitions):
+            return  # of `earlier_ranges`, not of the user
         if error is None:
             self._note(topic_partitions)
         if self._user_callback is not None:

@@ -40,6 +40,8 @@ Assign = Callable[[Collection[TopicPartition], Collection[PartitionKey]], None]
 """Assigns partitions, some of them blocked."""
 WAIT_MAX_S = 0.1
 """Longest wait in librdkafka at once: pending resets and consumer 2 have to be served in between."""
+BUSY_WAIT_MAX_S = 0.01
+"""The same while the checkpoint topic is read or written."""
 CONSUMER1_POLL_INTERVAL_S = 0.02
 """How often consumer 1 is polled while records of buffer 2 are ready."""
 CONSUMER1_POLL_RECORDS = 500
@@ -149,12 +151,13 @@ class ConsumerDelegate:
             if raise_errors:
                 self._raise_error()
         if self._is_normal:
-            return self._route_all(self._consume(count, _at_most_wait_max(wait_s)))
+            return self._route_all(self._consume(count, self._at_most_wait_max(wait_s)))
         messages = self._poll_consumer1()
         if self._parallel is not None:
+            self._parallel.serve()
             messages = messages or self._parallel.take(count)
             if not messages and self._parallel.consumer2_is_open:
-                self._parallel.fetch(_at_most_wait_max(wait_s))
+                self._parallel.fetch(self._at_most_wait_max(wait_s))
                 messages = self._parallel.take(count)
                 self._pending.end_failed_catch_ups()
             messages += self._take_partition_ends(count - len(messages))
@@ -184,8 +187,12 @@ class ConsumerDelegate:
 
     def _wait_for_consumer1(self, wait_s: float) -> list[Message]:
         catches_up = self._parallel is not None and self._parallel.consumer2_is_open
-        message = self._poll(0 if catches_up else _at_most_wait_max(wait_s))
+        message = self._poll(0 if catches_up else self._at_most_wait_max(wait_s))
         return [] if message is None else [message]
+
+    def _at_most_wait_max(self, wait_s: float) -> float:
+        limit_s = BUSY_WAIT_MAX_S if self._parallel is not None and self._parallel.is_busy else WAIT_MAX_S
+        return limit_s if wait_s < 0 else min(wait_s, limit_s)
 
     def _route_all(self, messages: list[Message]) -> list[Message]:
         if self._is_normal and not any(map(Message.error, messages)):
@@ -234,7 +241,7 @@ class ConsumerDelegate:
     def _refresh(self) -> None:
         """End the shortcuts of `poll` after a change, unless all partitions are normal."""
         self._run = []
-        catches_up = self._parallel is not None and bool(self._parallel.catch_ups)
+        catches_up = self._parallel is not None and bool(self._parallel.catch_ups or self._parallel.is_busy)
         self._is_normal = not catches_up and not self._pending.exist
 
     # -- assignment
@@ -330,10 +337,6 @@ class ConsumerDelegate:
 
     def position(self, topic_partitions: list[TopicPartition]) -> list[TopicPartition]:
         return self.positions.position(topic_partitions)
-
-
-def _at_most_wait_max(wait_s: float) -> float:
-    return WAIT_MAX_S if wait_s < 0 else min(wait_s, WAIT_MAX_S)
 
 
 def _left(deadline: float | None) -> float:

@@ -9,9 +9,9 @@ fetch in between.
 
 The life of a partition:
 
-1. `start` at the assignment: reads the checkpoints of earlier owners, plans the ranges, writes the new checkpoints, and
-   assigns the ranges to consumer 2. The caller assigns consumer 1 at the log end. From here on the partition is in
-   `catch_ups`.
+1. `start` at the assignment: plans the range, writes its checkpoints, and assigns the range to consumer 2. The caller
+   assigns consumer 1 at the log end. From here on the partition is in `catch_ups`. Without
+   `parallel.rebalance.merge`, `serve` reads the checkpoints of earlier owners and then divides the range.
 2. `fetch` fills buffer 2, `consumer1_read` fills buffer 1, `take` and `current_run` deliver.
 3. `take` finds that the phase has ended, commits the switch, and removes consumer 2's assignment. In normal mode the
    partition leaves `catch_ups`. It stays in `_uncommitted` until a commit covers its checkpoints; then `committed`
@@ -28,12 +28,12 @@ moves to `diverged`. `pending_resets` ends the catch-up in both cases.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias, assert_never
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from kproto.client.broker_queries import QUERY_LIMIT_S, BrokerQueries, now_ms
+from kproto.client.broker_queries import POLL_QUERY_LIMIT_S, BrokerQueries, now_ms
 from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import Configuration
 from kproto.client.consumer2 import Consumer2, Consumer2Failed
@@ -48,6 +48,7 @@ from kproto.client.decisions.catch_up import (
 from kproto.client.decisions.catch_up_ranges import plan_catch_up
 from kproto.client.decisions.checkpoints import Checkpoint, ranges_of_topic
 from kproto.client.decisions.resets import LogBounds, position_after_error
+from kproto.client.earlier_ranges import EarlierRanges
 from kproto.client.topic_partitions import PartitionKey, offset_of, to_topic_partitions
 
 logger: logging.Logger = logging.getLogger("kproto.client")
@@ -78,8 +79,8 @@ class ParallelCatchUp:
         self._queries = queries
         self._commit = commit
         self._checkpoint_topic = CheckpointTopic(queries, configuration)
+        self._earlier_ranges = EarlierRanges(queries, configuration, self._checkpoint_topic, self._commit_read_position)
         self._consumer2 = Consumer2(configuration.for_consumer2())
-        self._topic_ids: dict[str, str] = {}
 
         self.catch_ups: dict[PartitionKey, CatchUp] = {}
         """Partitions that are not in normal mode: the user gets the records in their buffers."""
@@ -111,22 +112,16 @@ class ParallelCatchUp:
             The offset at which consumer 1 starts in each partition.
         """
         behind = [each for each, position in positions.items() if position.offset < bounds[each].end]
-        existing = self._checkpoint_topic.read(behind) if behind else {}
-        self._find_topic_ids({topic for topic, _ in behind})
         for partition in behind:
             plan = plan_catch_up(
-                position=positions[partition].offset,
-                bounds=bounds[partition],
-                checkpointed=ranges_of_topic(existing[partition], self._topic_ids.get(partition[0])),
-                merge=self._settings.merge,
+                position=positions[partition].offset, bounds=bounds[partition], checkpointed={}, merge=True
             )
-            catch_up = CatchUp(plan, self._settings.buffer1_bytes)
-            self.catch_ups[partition] = catch_up
-            stale = plan.stale_numbers(existing[partition])
-            self._checkpoint_topic.write(partition, self._checkpoints(partition, catch_up), stale)
+            self.catch_ups[partition] = CatchUp(plan, self._settings.buffer1_bytes)
             logger.info("%s [%d]: catches up with %s, consumer 1 at %d", *partition, plan.ranges, plan.consumer1_start)
         if behind:
-            self._checkpoint_topic.flush()
+            if not self._settings.merge:
+                self._earlier_ranges.start(behind)
+            self._write_checkpoints(behind)
             self._consumer2.assign({partition: positions[partition] for partition in behind})
         return {partition: bounds[partition].end for partition in positions}
 
@@ -146,7 +141,26 @@ class ParallelCatchUp:
 
     def close(self) -> None:
         self._consumer2.close()
+        self._earlier_ranges.close()
         self._checkpoint_topic.close()
+
+    def serve(self) -> None:
+        """Continue the work on the checkpoint topic, without waiting."""
+        for partition, existing in self._earlier_ranges.serve().items():
+            stale = set(existing)
+            catch_up = self.catch_ups.get(partition)
+            if catch_up is not None:
+                catch_up.divide(ranges_of_topic(existing, self._earlier_ranges.topic_ids.get(partition[0])))
+                stale -= catch_up.checkpoints().keys()
+                logger.info("%s [%d]: the catch-up is divided into %s", *partition, catch_up.ranges)
+            self._write_checkpoints([partition])
+            self._checkpoint_topic.write(partition, {}, stale)
+        self._checkpoint_topic.serve()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether `serve` has something to do."""
+        return self._checkpoint_topic.is_busy or bool(self._earlier_ranges.awaited)
 
     # -- records
 
@@ -242,13 +256,13 @@ class ParallelCatchUp:
 
     def write_checkpoints(self) -> None:
         """Write the current positions to the checkpoints of all partitions that catch up."""
-        for partition, catch_up in self.catch_ups.items():
-            self._checkpoint_topic.write(partition, self._checkpoints(partition, catch_up))
+        self._write_checkpoints(self.catch_ups)
 
     # -- internals
 
     def _forget(self, partition: PartitionKey) -> CatchUp | None:
         self._rejected.pop(partition, None)
+        self._earlier_ranges.forget(partition)
         self.switched_at.pop(partition, None)
         catch_up = self.catch_ups.pop(partition, None) or self._uncommitted.pop(partition, None)
         if catch_up is not None:
@@ -279,7 +293,7 @@ class ParallelCatchUp:
         """Apply the reset rule for invalid offsets to consumer 2 (CK-86)."""
         catch_up = self.catch_ups[partition]
         try:
-            bounds = self._queries.log_bounds([partition], QUERY_LIMIT_S)[partition]
+            bounds = self._queries.log_bounds([partition], POLL_QUERY_LIMIT_S)[partition]
         except KafkaException as error:
             logger.warning("%s [%d]: consumer 2 is out of range, no log bounds: %s", *partition, error)
             return
@@ -309,17 +323,18 @@ class ParallelCatchUp:
             self._consumer2.assign(positions)
             self._consumer2.pause(self._paused)
 
-    def _checkpoints(self, partition: PartitionKey, catch_up: CatchUp) -> dict[int, Checkpoint]:
-        topic_id, time_ms = self._topic_ids.get(partition[0]), now_ms()
-        return {
-            number: Checkpoint(range=each, position=position, time_ms=time_ms, topic_id=topic_id)
-            for number, (each, position) in catch_up.checkpoints().items()
-        }
+    def _write_checkpoints(self, partitions: Iterable[PartitionKey]) -> None:
+        """Write the checkpoints of partitions, except where they would overwrite earlier ones that are not read yet."""
+        time_ms = now_ms()
+        for partition in partitions:
+            catch_up = self.catch_ups.get(partition)
+            if catch_up is not None and partition not in self._earlier_ranges.awaited:
+                topic_id = self._earlier_ranges.topic_ids.get(partition[0])
+                checkpoints = {
+                    number: Checkpoint(range=each, position=position, time_ms=time_ms, topic_id=topic_id)
+                    for number, (each, position) in catch_up.checkpoints().items()
+                }
+                self._checkpoint_topic.write(partition, checkpoints)
 
-    def _find_topic_ids(self, topics: set[str]) -> None:
-        """Query the topic ids: a topic that was deleted and created again keeps its name, not its records (CK-87)."""
-        if topics:
-            try:
-                self._topic_ids.update(self._queries.topic_ids(topics, QUERY_LIMIT_S))
-            except KafkaException as error:
-                logger.warning("no topic ids of %s: %s", ", ".join(sorted(topics)), error)
+    def _commit_read_position(self, position: TopicPartition) -> None:
+        self._consumer1.commit(offsets=[position], asynchronous=True)

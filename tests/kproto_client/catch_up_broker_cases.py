@@ -13,8 +13,9 @@ import confluent_kafka
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC
-from tests.kproto_client.catch_up_cases import ON, behind, parallel_of
+from kproto.client.checkpoint_topic import PARTITION_COUNT, TOPIC_CONFIG
+from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC, checkpoint_partition
+from tests.kproto_client.catch_up_cases import ON, behind, parallel_of, serve
 from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name
 
 
@@ -87,26 +88,32 @@ def one_membership(kafka: KafkaFixture) -> None:
 
 
 def checkpoints_in_a_compacted_topic(kafka: KafkaFixture) -> None:
-    """CK-71: the keys and values in the log, and the settings of the topic."""
+    """CK-71: the keys and values in the log, and the settings and partitions of the topic."""
     topic, group = behind(kafka)
     before_ms = int(time.time() * 1000)
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
+        serve(consumer)
         found = raw_checkpoints(kafka, group, topic)
     assert sorted(found) == [0, 1]
-    assert (found[0]["start"], found[0]["end"], found[0]["position"]) == (70, 120, 70)
+    assert (found[0]["start"], found[0]["end"]) == (70, 120)
+    assert found[0]["position"] in (70, 71)
     assert (found[1]["start"], found[1]["end"], found[1]["position"]) == (120, -1, 120)
     assert before_ms <= found[0]["t"] <= int(time.time() * 1000)
     resource = ConfigResource(ResourceType.TOPIC, CHECKPOINT_TOPIC)
     (future,) = kafka.admin.describe_configs([resource]).values()
-    assert future.result(LIMIT_S)["cleanup.policy"].value == "compact"
+    configs = future.result(LIMIT_S)
+    assert {name: configs[name].value for name in TOPIC_CONFIG} == TOPIC_CONFIG
+    partitions = kafka.admin.list_topics(timeout=LIMIT_S).topics[CHECKPOINT_TOPIC].partitions
+    assert len(partitions) == PARTITION_COUNT
 
 
 def raw_checkpoints(kafka: KafkaFixture, group: str, topic: str) -> dict[int, dict[str, Any]]:
     """Return the checkpoint values by range number, as a plain consumer reads them."""
     consumer = confluent_kafka.Consumer({**kafka.config(unique_name("group")), "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition(CHECKPOINT_TOPIC, 0, 0)])
+    count = len(kafka.admin.list_topics(timeout=LIMIT_S).topics[CHECKPOINT_TOPIC].partitions)
+    consumer.assign([TopicPartition(CHECKPOINT_TOPIC, checkpoint_partition(group, count), 0)])
     found: dict[int, dict[str, Any]] = {}
     limit = time.monotonic() + LIMIT_S
     while len(found) < 2:

@@ -14,11 +14,10 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from kproto.client import Consumer, OffsetOutOfRange
-from kproto.client.broker_queries import BrokerQueries
-from kproto.client.checkpoint_topic import CheckpointTopic
-from kproto.client.configuration import read as read_configuration
 from kproto.client.decisions.catch_up_ranges import OPEN_END, OffsetRange
+from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC, GroupCheckpoints, checkpoint_partition
 from kproto.client.parallel_catch_up import ParallelCatchUp
+from kproto.client.topic_partitions import offset_of
 from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name
 from tests.waiting import wait_until
 
@@ -43,12 +42,31 @@ def parallel_of(consumer: Consumer) -> ParallelCatchUp:
 
 def checkpoints(kafka: KafkaFixture, group: str, topic: str, partition: int = 0) -> dict[int, OffsetRange]:
     """Return the ranges of a partition in the topic `__parallel_checkpoints`."""
-    configuration = read_configuration(kafka.config(group))
-    consumer = confluent_kafka.Consumer(dict(configuration.librdkafka))
-    checkpoint_topic = CheckpointTopic(BrokerQueries(consumer, configuration), configuration)
-    by_number = checkpoint_topic.read([(topic, partition)])[topic, partition]
+    count = len(kafka.admin.list_topics(timeout=LIMIT_S).topics[CHECKPOINT_TOPIC].partitions)
+    consumer = confluent_kafka.Consumer(kafka.config(unique_name("group")))
+    found = GroupCheckpoints(group)
+    consumer.assign([TopicPartition(CHECKPOINT_TOPIC, checkpoint_partition(group, count), 0)])
+    while (message := consumer.poll(LIMIT_S)) is not None and message.error() is None:
+        found.add(offset_of(message), message.key(), message.value())
     consumer.close()
+    by_number = found.by_partition().get((topic, partition), {})
     return {number: each.range for number, each in sorted(by_number.items())}
+
+
+def wait_for_checkpoints(kafka: KafkaFixture, group: str, topic: str, expected: dict[int, OffsetRange]) -> None:
+    """Wait until the ranges of partition 0 are written."""
+    wait_until(lambda: checkpoints(kafka, group, topic) == expected, f"the checkpoints {expected}")
+
+
+def serve(consumer: Consumer) -> None:
+    """Wait until the consumer has written its checkpoints; it delivers nothing meanwhile."""
+    parallel = parallel_of(consumer)
+
+    def served() -> bool:
+        parallel.serve()
+        return not parallel.is_busy
+
+    wait_until(served, "the checkpoints")
 
 
 def worked_example(kafka: KafkaFixture) -> None:
@@ -58,7 +76,8 @@ def worked_example(kafka: KafkaFixture) -> None:
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [70]
-        assert checkpoints(kafka, group, topic) == {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)}
+        serve(consumer)
+        wait_for_checkpoints(kafka, group, topic, {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)})
         kafka.write(topic, 10)
         wait_until(lambda: consumer.get_watermark_offsets(at[0], timeout=LIMIT_S)[1] == 130, "the end 130")
         for offset in range(71, 120):
@@ -105,6 +124,7 @@ def close_commits_the_delivered_records(kafka: KafkaFixture) -> None:
     with kafka.consumer(group, enable_parallel_rebalance=True, auto_commit_interval_ms=60_000) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 20)[-1] == 89
+        serve(consumer)
     assert kafka.committed(group, topic) == 90
     assert checkpoints(kafka, group, topic) == {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)}
 
@@ -115,6 +135,7 @@ def plain_consumer_takes_over(kafka: KafkaFixture) -> None:
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         read(consumer, 20)
+        serve(consumer)
         consumer.commit(asynchronous=False)
     plain = confluent_kafka.Consumer({**kafka.config(group), "enable.auto.commit": False})
     plain.subscribe([topic])
@@ -125,11 +146,9 @@ def plain_consumer_takes_over(kafka: KafkaFixture) -> None:
     with kafka.consumer(group, **ON, parallel_rebalance_merge=False) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [105]
-        assert checkpoints(kafka, group, topic) == {
-            0: OffsetRange(105, 120),
-            1: OffsetRange(120, 125),
-            2: OffsetRange(125, OPEN_END),
-        }
+        serve(consumer)
+        divided = {0: OffsetRange(106, 120), 1: OffsetRange(120, 125), 2: OffsetRange(125, OPEN_END)}
+        wait_for_checkpoints(kafka, group, topic, divided)
         assert read(consumer, 19) == list(range(106, 125))
 
 
@@ -244,13 +263,15 @@ def topic_recreated(kafka: KafkaFixture) -> None:
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
+        serve(consumer)
     kafka.recreate(topic)
     kafka.write(topic, 150)
     kafka.commit(group, topic, 80)
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [80]
-        assert checkpoints(kafka, group, topic) == {0: OffsetRange(80, 150), 1: OffsetRange(150, OPEN_END)}
+        serve(consumer)
+        wait_for_checkpoints(kafka, group, topic, {0: OffsetRange(81, 150), 1: OffsetRange(150, OPEN_END)})
 
 
 def lost_consumer2(kafka: KafkaFixture) -> None:
@@ -259,6 +280,7 @@ def lost_consumer2(kafka: KafkaFixture) -> None:
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         offsets = read(consumer, 5)
+        serve(consumer)
         consumer2 = parallel_of(consumer)._consumer2._consumer
         assert consumer2 is not None
         consumer2.close()

@@ -83,8 +83,17 @@ class ModelPartition:
 class ModelConsumer:
     """One run of a member, from its assignment to its crash."""
 
-    def __init__(self, partition: ModelPartition, *, merge: bool = True, buffer1_limit_bytes: int = 20) -> None:
+    def __init__(
+        self,
+        partition: ModelPartition,
+        *,
+        merge: bool = True,
+        buffer1_limit_bytes: int = 20,
+        reads_checkpoints_at_once: bool = True,
+    ) -> None:
         self.partition = partition
+        self.awaits_checkpoints = not merge
+        """Whether the checkpoints of earlier owners are being read."""
         self.delivered: list[int] = []
         self.buffer1_limit_bytes = buffer1_limit_bytes
         self.largest_batch_bytes = 0
@@ -93,13 +102,24 @@ class ModelConsumer:
         assert partition.committed is not None
         position = position_out_of_range(SETTINGS, partition.bounds, partition.committed)
         assert position is not None
-        plan = plan_catch_up(
-            position=position, bounds=partition.bounds, checkpointed=partition.checkpoints, merge=merge
-        )
-        partition.checkpoints = dict(enumerate(plan.checkpointed))
+        plan = plan_catch_up(position=position, bounds=partition.bounds, checkpointed={}, merge=True)
         self.consumer1_position = plan.consumer1_start
         if plan.ranges:
             self.catch_up = PartitionCatchUp(plan, buffer1_limit_bytes)
+        if merge:
+            partition.checkpoints = dict(enumerate(plan.checkpointed))
+        elif reads_checkpoints_at_once:
+            self.read_checkpoints()
+
+    def read_checkpoints(self) -> None:
+        """The checkpoints of earlier owners are known: divide the ranges, and write the new checkpoints."""
+        if self.awaits_checkpoints:
+            self.awaits_checkpoints = False
+            earlier, self.partition.checkpoints = self.partition.checkpoints, {}
+            if self.catch_up is not None and self.catch_up.phase is not Phase.NORMAL:
+                self.catch_up.divide(earlier)
+                assert_contiguous(self.catch_up.ranges, self.catch_up.consumer1_start)
+                self.write_checkpoints()
 
     # -- fetches
 
@@ -182,7 +202,7 @@ class ModelConsumer:
                 self.partition.checkpoints.pop(number, None)
 
     def write_checkpoints(self) -> None:
-        if self.catch_up is not None:
+        if self.catch_up is not None and not self.awaits_checkpoints:
             for number, (each, position) in self.catch_up.checkpoints().items():
                 assert each.start <= position
                 assert each.end == OPEN_END or position <= each.end

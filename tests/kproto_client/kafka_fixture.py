@@ -130,9 +130,20 @@ class KafkaFixture:
     def commit(self, group: str, topic: str, offset: int, partition: int = 0, metadata: str = "") -> None:
         consumer = confluent_kafka.Consumer(self._config(group))
         topic_partition = TopicPartition(topic, partition, offset, metadata)
-        (result,) = consumer.commit(offsets=[topic_partition], asynchronous=False)
+        results: list[TopicPartition] = []
+
+        def committed() -> bool:
+            try:
+                results[:] = consumer.commit(offsets=[topic_partition], asynchronous=False)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.NOT_COORDINATOR:  # a new broker creates `__consumer_offsets`
+                    return False
+                raise
+            return True
+
+        wait_until(committed, f"a commit of {group}")
         consumer.close()
-        assert result.error is None
+        assert results[0].error is None
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         offset = self.committed_with_metadata(group, topic, partition).offset

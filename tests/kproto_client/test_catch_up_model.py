@@ -15,11 +15,20 @@ from tests.kproto_client.catch_up_model import ModelConsumer, ModelPartition
 
 HISTORIES = 1000
 SMALL = st.integers(0, 12)
+EVENTS_WITHOUT_NUMBERS = [
+    "commit",
+    "crash",
+    "revoke",
+    "marker",
+    "checkpoint",
+    "checkpoints are read",
+    "consumer 2 fails",
+]
 EVENTS = st.one_of(
     st.tuples(st.just("produce"), SMALL, st.integers(1, 9)),
     st.tuples(st.just("poll"), SMALL, st.integers(1, 6)),
     st.tuples(st.just("poll"), SMALL, st.integers(1, 6)),
-    st.tuples(st.sampled_from(["commit", "crash", "revoke", "marker", "checkpoint", "consumer 2 fails"]), SMALL, SMALL),
+    st.tuples(st.sampled_from(EVENTS_WITHOUT_NUMBERS), SMALL, SMALL),
     st.tuples(st.sampled_from(["retain", "compact"]), st.integers(0, 60), st.integers(0, 4)),
 )
 
@@ -39,7 +48,7 @@ class History:
         return self.start()
 
     def start(self) -> ModelConsumer:
-        return ModelConsumer(self.partition, merge=self.merge)
+        return ModelConsumer(self.partition, merge=self.merge, reads_checkpoints_at_once=False)
 
     def apply(self, consumer: ModelConsumer, event: tuple[str, int, int]) -> ModelConsumer:
         """Apply an event; return the current consumer."""
@@ -61,6 +70,8 @@ class History:
                 consumer.commit()
             case "checkpoint":
                 consumer.write_checkpoints()
+            case "checkpoints are read":
+                consumer.read_checkpoints()
             case "consumer 2 fails":
                 if consumer.catch_up is not None and consumer.catch_up.ranges:
                     consumer.catch_up.consumer2_failed()

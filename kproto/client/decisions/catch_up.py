@@ -47,12 +47,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
-from kproto.client.decisions.catch_up_ranges import OPEN_END, CatchUpPlan, OffsetRange, assert_contiguous, clip
+from kproto.client.decisions.catch_up_ranges import (
+    OPEN_END,
+    CatchUpPlan,
+    OffsetRange,
+    assert_contiguous,
+    clip,
+    plan_catch_up,
+)
+from kproto.client.decisions.resets import LogBounds
 
 
 class FetchedRecord(Protocol):
@@ -164,6 +172,18 @@ class PartitionCatchUp(Generic[R]):
         self._consumer2_position = self.position
         self._drop_buffer2()
         return self._consumer2_position
+
+    def divide(self, checkpointed: Mapping[int, OffsetRange]) -> None:
+        """Divide the rest of the ranges where earlier owners did (CK-82)."""
+        if self.phase is Phase.CATCHING_UP and self.position < self.consumer1_start:
+            plan = plan_catch_up(
+                position=self.position,
+                bounds=LogBounds(start=self.position, end=self.consumer1_start),
+                checkpointed=checkpointed,
+                merge=False,
+            )
+            self._ranges = plan.ranges
+            self._checkpointed = dict(enumerate(plan.checkpointed))
 
     def drop_buffers(self) -> None:
         """Deliver nothing more: the partition is revoked, or the user seeks in it."""

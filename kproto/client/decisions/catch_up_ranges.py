@@ -40,10 +40,6 @@ class CatchUpPlan:
         """The ranges to checkpoint: range number N at index N, consumer 1's open range last."""
         return (*self.ranges, OffsetRange(self.consumer1_start, OPEN_END)) if self.ranges else ()
 
-    def stale_numbers(self, checkpoint_numbers: Iterable[int]) -> list[int]:
-        """Return the numbers of existing checkpoints that this plan does not overwrite."""
-        return [number for number in checkpoint_numbers if number >= len(self.checkpointed)]
-
 
 def plan_catch_up(
     *, position: int, bounds: LogBounds, checkpointed: Mapping[int, OffsetRange], merge: bool

@@ -70,6 +70,43 @@ class Checkpoint:
                 return None
 
 
+class GroupCheckpoints:
+    """The checkpoints of one group, from the records of its partition of the topic."""
+
+    def __init__(self, group: str) -> None:
+        self._key_start = _json([VERSION, group])[:-1] + b","
+        self._in_force: dict[CheckpointKey, tuple[int, Checkpoint]] = {}
+        """By key, the last checkpoint and its offset in the topic."""
+
+    def add(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+        """Add the next record; records of other groups and of other formats are ignored."""
+        if key is None or not key.startswith(self._key_start):  # most records are of other groups
+            return
+        decoded = CheckpointKey.decode(key)
+        if decoded is None:
+            return
+        checkpoint = Checkpoint.decode(value)
+        if checkpoint is None:
+            self._in_force.pop(decoded, None)
+        else:
+            self._in_force[decoded] = (offset, checkpoint)
+
+    def first_in_force(self, end: int) -> int:
+        """Return the offset of the oldest record that is in force, `end` if there is none.
+
+        Records that other members write later have larger offsets. So a reader of the group may start there at any
+        later time.
+        """
+        return min((offset for offset, _ in self._in_force.values()), default=end)
+
+    def by_partition(self) -> dict[tuple[str, int], dict[int, Checkpoint]]:
+        """Return the checkpoints in force, by topic and partition and by number."""
+        found: dict[tuple[str, int], dict[int, Checkpoint]] = {}
+        for key, (_, checkpoint) in self._in_force.items():
+            found.setdefault((key.topic, key.partition), {})[key.number] = checkpoint
+        return found
+
+
 def checkpoint_partition(group: str, partition_count: int) -> int:
     """Return the partition of a group's checkpoints; a member reads only that partition."""
     return crc32(group.encode()) % partition_count
