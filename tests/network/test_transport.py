@@ -60,6 +60,13 @@ class Wired:
             self.loop.send_outgoing()
         return mask
 
+    def proceed(self) -> None:
+        """Have the connection proceed if it is runnable, as at the end of an iteration."""
+        for connection in self.transport._connection.dispatcher.take_runnable():
+            assert connection.on_runnable is not None
+            connection.on_runnable()
+        self.loop.send_outgoing()
+
     def advance(self, real_ms: float) -> None:
         """Let real time pass."""
         self.loop.clock.tick(real_ms)
@@ -159,6 +166,21 @@ def test_a_delayed_connection_is_neither_read_nor_written(wired: Wired) -> None:
     assert wired.ids() == [1]
     assert wired.turn() == READ
     assert wired.ids() == [2]
+
+
+def test_an_operation_that_completes_while_responses_are_unsent_responds_behind_them(wired: Wired) -> None:
+    wired.send(*[TOPICS] * 200, POLL, GROUPS, POLL, GROUPS)
+    found: list[int] = []
+    for expected in (202, 204):
+        delayed = wired.transport._connection.delayed
+        assert delayed is not None
+        assert delayed.operation.completion is not None
+        delayed.operation.completion.complete()
+        for _ in range(60):
+            wired.proceed()
+            found += wired.ids()
+            wired.turn()
+        assert found == list(range(1, expected + 1))
 
 
 def test_a_long_wait_is_not_idleness(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:

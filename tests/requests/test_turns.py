@@ -5,6 +5,8 @@ Method. Two connections of a dispatcher whose turns the test completes, one afte
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kproto.headers import request_frame
@@ -14,6 +16,7 @@ from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.cluster.topics import NO_LEADER
@@ -24,7 +27,8 @@ from kproto_server.observation.observe import Observations
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.connection_state import DELAYED
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
+from kproto_server.requests.deferred import COSTLY, TRUSTED, UNKNOWN, Turn
+from kproto_server.requests.dispatcher import RANK_AHEAD, Dispatcher
 from kproto_server.requests.endpoint import TURN_SIZE_BYTES
 from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, new_state
@@ -63,7 +67,7 @@ def connect(dispatcher: Dispatcher) -> Connection:
 def take_turn(dispatcher: Dispatcher, connection: Connection) -> bytes:
     """Complete the first turn and return what the connection responds."""
     assert dispatcher.turns
-    dispatcher.turns.popleft().complete()
+    dispatcher.give_turn()
     assert dispatcher.take_runnable() == [connection]
     return connection.resume(NOW_MS)
 
@@ -111,8 +115,81 @@ def test_a_client_that_has_gone_has_no_turn(dispatcher: Dispatcher) -> None:
     costly.receive(frame(LARGE, 0, 1), NOW_MS)
     costly.abandon()
     assert dispatcher.turns
-    dispatcher.turns.popleft().complete()
+    dispatcher.give_turn()
     assert dispatcher.take_runnable() == []
+
+
+class FakeTime:
+    """Real time as the test lets it pass: ListGroups takes 20 ms, all else nothing."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.now_s = 1.0
+        self._clock = dispatcher.state.clock
+        dispatcher.monotonic_s = lambda: self.now_s
+        endpoint = dispatcher.endpoint(16, 0)
+
+        def handle(request: Any, context: Any) -> Any:
+            self.now_s += 0.02
+            return endpoint.handle(request, context)
+
+        dispatcher._endpoints[16, 0] = endpoint._replace(handle=handle)
+        self.begin_iteration(dispatcher)
+
+    def begin_iteration(self, dispatcher: Dispatcher) -> None:
+        """Begin an iteration of the event loop, with clients that wait."""
+        self._clock.tick(self.now_s * 1000.0)
+        dispatcher.begin_iteration()
+
+
+COSTLY_REQUEST = ListGroupsRequest()
+
+
+def test_what_comes_behind_a_costly_request_waits_and_clients_with_cheap_requests_are_first(
+    dispatcher: Dispatcher,
+) -> None:
+    FakeTime(dispatcher)
+    trusted, first, second = connect(dispatcher), connect(dispatcher), connect(dispatcher)
+    assert ids(trusted.receive(frame(SMALL, 0, 1), NOW_MS)) == [1]
+    assert ids(first.receive(frame(COSTLY_REQUEST, 0, 2), NOW_MS)) == [2]
+    assert second.receive(frame(COSTLY_REQUEST, 0, 3), NOW_MS) == b""
+    assert trusted.receive(frame(SMALL, 0, 4), NOW_MS) == b""
+    assert dispatcher.next_turn_rank == TRUSTED
+    assert ids(take_turn(dispatcher, trusted)) == [4]
+    assert ids(take_turn(dispatcher, second)) == [3]
+
+
+def test_costly_requests_of_one_read_have_a_turn_each(dispatcher: Dispatcher) -> None:
+    FakeTime(dispatcher)
+    client = connect(dispatcher)
+    assert ids(client.receive(b"".join(frame(COSTLY_REQUEST, 0, n) for n in (1, 2, 3)), NOW_MS)) == [1]
+    assert ids(take_turn(dispatcher, client)) == [2]
+    assert ids(take_turn(dispatcher, client)) == [3]
+
+
+def test_a_client_with_a_costly_request_waits_for_its_turn_until_it_has_sent_cheap_ones(dispatcher: Dispatcher) -> None:
+    time = FakeTime(dispatcher)
+    client = connect(dispatcher)
+    client.receive(frame(COSTLY_REQUEST, 0, 0), NOW_MS)
+    for count in range(COSTLY):
+        time.begin_iteration(dispatcher)
+        dispatcher.has_free_turn = False
+        assert (client.receive(frame(SMALL, 0, 1), NOW_MS) == b"") == (count < COSTLY - UNKNOWN), count
+        if count < COSTLY - UNKNOWN:
+            assert ids(take_turn(dispatcher, client)) == [1]
+
+
+def test_a_costly_operation_has_its_turn_after_a_limited_number_of_cheap_ones(dispatcher: Dispatcher) -> None:
+    costly = Turn(COSTLY)
+    dispatcher.queue(costly)
+    for _ in range(COSTLY * RANK_AHEAD - 1):
+        dispatcher.queue(Turn(TRUSTED))
+        dispatcher.give_turn()
+        assert not costly.is_complete
+    dispatcher.queue(Turn(TRUSTED))
+    dispatcher.queue(Turn(TRUSTED))
+    dispatcher.give_turn()
+    dispatcher.give_turn()
+    assert costly.is_complete
 
 
 def test_a_topic_is_deleted_and_gets_partitions_while_it_is_described() -> None:

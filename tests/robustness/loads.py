@@ -20,6 +20,8 @@ from tests.robustness.measured_broker import Cost, cost_of
 
 FETCHING_CLIENTS = 60
 FETCHED_BATCHES = 100
+ASKING_CLIENTS = 60
+REQUESTS = 4
 CONNECTIONS = 1500
 LARGE_TOPICS = 12
 PARTITIONS = 10_000
@@ -65,7 +67,7 @@ def _drain(client: RawClient) -> int:
     buffer = bytearray(1 << 20)
     size = left = int.from_bytes(client.socket.recv(4, socket.MSG_WAITALL), "big")
     while left > 0:
-        received = client.socket.recv_into(buffer)
+        received = client.socket.recv_into(buffer, min(left, len(buffer)))
         if not received:
             return 0
         left -= received
@@ -81,6 +83,28 @@ def ask_by_many(broker: BrokerProcess) -> Cost:
             for client in clients:
                 client.send((MetadataRequest(topics=()), 1))
             return sum(len(client.read_frame()) for client in clients)
+
+    return cost_of(broker, ask_all)
+
+
+def costly_by_many(broker: BrokerProcess) -> Cost:
+    """60 clients send requests of a few bytes that take 10 ms each, several at once."""
+    request = MetadataRequest(topics=None), 1
+
+    def ask_all() -> int:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(RawClient(broker.address)) for _ in range(ASKING_CLIENTS)]
+            sizes: list[int] = []
+            threads = [
+                threading.Thread(target=lambda c=c: sizes.extend(_drain(c) for _ in range(REQUESTS))) for c in clients
+            ]
+            for client in clients:
+                client.send(*[request] * REQUESTS)
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return sum(sizes)
 
     return cost_of(broker, ask_all)
 
@@ -108,5 +132,6 @@ def _topic(name: str, count: int) -> CreatableTopic:
 LOADS: dict[str, Callable[[BrokerProcess], Cost]] = {
     "60 clients fetch 100 MB each": fetch_by_many,
     f"{CONNECTIONS} connections at once": ask_by_many,
+    f"{ASKING_CLIENTS} clients with {REQUESTS} costly requests": costly_by_many,
     f"{LARGE_TOPICS} topics of {PARTITIONS} partitions": large_topics,
 }

@@ -20,6 +20,7 @@ from kproto_server.network.listening import BACKLOG, reserve
 from kproto_server.network.transport import Transport
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.deferred import TRUSTED
 from kproto_server.requests.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ process ends within a second."""
 DRAIN_CHECK_S = 0.005
 TURNS_MS = 5.0
 """After this time in one iteration, costly operations wait for the next one."""
+CHEAP_TURNS_MS = 20.0
+"""After so much more, so do those of clients whose requests were cheap."""
 
 
 class PeriodicTask(Protocol):
@@ -130,6 +133,7 @@ class Server:
         self.observations = observations
         self._periodic_tasks = periodic_tasks
         self.dispatcher: Dispatcher = Dispatcher(state, observations, takes_turns=True)
+        self.dispatcher.monotonic_s = time.monotonic
         self._persistence = persistence
         self.request_log = request_log
         self.listeners: dict[int, NodeListener] = {}
@@ -149,26 +153,29 @@ class Server:
     def _end_iteration(self) -> None:
         """Have the log write what was appended, and runnable connections proceed, until neither has anything to do.
 
-        Costly operations have their turns here: one in each iteration, or more if they are short.
+        Costly operations have their turns here: one in each iteration, or more if they are short. Those of clients
+        whose requests were cheap have them in any case: they only wait because the iteration is late.
         """
         persistence, dispatcher = self._persistence, self.dispatcher
         turns_end_ms = None if dispatcher.has_free_turn else real_ms()
-        dispatcher.has_free_turn = True
         while True:
             if persistence is not None:
                 persistence.flush()
             if not dispatcher.runnable:
                 if not dispatcher.turns:
-                    return
+                    break
+                now_ms = real_ms()
                 if turns_end_ms is None:
-                    turns_end_ms = real_ms() + TURNS_MS
-                elif real_ms() >= turns_end_ms:
+                    turns_end_ms = now_ms + TURNS_MS
+                elif now_ms >= turns_end_ms + (CHEAP_TURNS_MS if dispatcher.next_turn_rank == TRUSTED else 0):
                     self.loop.iterate_again()
-                    return
-                dispatcher.turns.popleft().complete()
+                    break
+                dispatcher.give_turn()
             for connection in dispatcher.take_runnable():
                 if connection.on_runnable is not None:
                     connection.on_runnable()
+        if not dispatcher.has_free_turn:
+            dispatcher.begin_iteration()
 
     def advance(self, duration_ms: float) -> None:
         """Move broker time forward. When this returns, the log has all changes that the timers have made.

@@ -221,15 +221,15 @@ class Transport:
             self._update()
 
     def _on_runnable(self) -> None:
-        if self.fd < 0:
-            return
+        if self.fd < 0 or self._unsent:
+            return  # `_proceed` follows when the socket is writable
         self._loop.clock.active()
         # The connection may have become runnable for a deferred response, been served since, and be delayed now.
         if self._connection.is_delay_complete:
             if self._deadline is not None:
                 self._deadline.cancel()
             self._end_delay()
-        elif not self._unsent:  # otherwise `_proceed` follows when the socket is writable
+        else:
             self._proceed()
 
     def _update(self) -> None:
@@ -248,6 +248,9 @@ class Transport:
             self._watch(NOTHING if interest == READ and self._is_finishing else interest)
 
     def _watch_delayed(self) -> None:
+        if self._connection.is_delay_complete:  # while earlier responses were unsent
+            self._connection.make_runnable()
+            return
         if self._interest != READ:
             self._watch(HANGUP)
         clock = self._loop.clock
@@ -268,7 +271,8 @@ class Transport:
         responses = self._connection.resume(self._loop.clock.now_ms())
         if responses:
             self._loop.outgoing.append((self, responses))
-            if len(responses) > LARGE_RESPONSES_BYTES:
+            # If the connection waits again, it may respond once more in this iteration, behind these responses.
+            if len(responses) > LARGE_RESPONSES_BYTES or self._connection.state is not READY:
                 self._loop.send_outgoing()
         else:
             self._update()

@@ -16,7 +16,8 @@
 # - A costly request waits for its turn: a large one at the front of the backlog, or the next slice of a handler's work
 #   (`deferred.Turn`). It is delayed, and the event loop completes one turn after the other, with an iteration between.
 #   The first large request of an iteration does not wait (`Dispatcher.take_free_turn`). A large response is encoded in
-#   slices, one at each turn (`deferred.LargeResponse`).
+#   slices, one at each turn (`deferred.LargeResponse`). When the requests of an iteration have taken `LATE_MS`, all
+#   further ones wait for a turn; those of clients whose requests were cheap have theirs first (`Dispatcher.queue`).
 # - The responses of one call are larger than `RESPONSES_SIZE_MAX_BYTES`. The transport calls `proceed` after the client
 #   has taken them.
 #
@@ -44,7 +45,9 @@ from kproto_server.observation.error_codes import error_codes
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.requests.deferred import (
+    COSTLY,
     NO_RESPONSE,
+    UNKNOWN,
     CloseConnection,
     DeferredResponse,
     DelayedOperation,
@@ -54,6 +57,7 @@ from kproto_server.requests.deferred import (
     at_turn,
     in_slices,
 )
+from kproto_server.requests.dispatcher import LATE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -69,7 +73,7 @@ REFUSED = (DecodeError, CloseConnection, StringTooLong, TooManyElements, TopicsN
 DEFECT = "API key %d version %d from %r"
 DEFECT_OF_CACHE = "commit cache, request from %r"
 CLOSED_BY_DEFECT = "the broker failed on this request; its log says how"
-UNKNOWN = -1
+NOT_READ = -1
 """API key and version of a request whose header could not be read."""
 
 RESPONSES_SIZE_MAX_BYTES = 1 << 20
@@ -130,6 +134,7 @@ class Connection:
         "_learn",
         "_look_up",
         "_pending_size_bytes",
+        "_rank",
         "_reader",
         "backlog",
         "close_reason",
@@ -160,6 +165,8 @@ class Connection:
         self._reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._framing_error: str | None = None
         """Why no frame can follow those in the backlog."""
+        self._rank = UNKNOWN
+        """What `deferred.Turn` has: how many more cheap requests make the connection trusted."""
         self._has_turn = False
         """Whether the large request at the front of the backlog is handled next."""
         self._client_id = ""
@@ -181,7 +188,7 @@ class Connection:
                     response = self._look_up(frame, now_ms)
                 except Exception:
                     logger.exception(DEFECT_OF_CACHE, self._client_id)
-                    self._fail(CLOSED_BY_DEFECT, UNKNOWN, UNKNOWN)
+                    self._fail(CLOSED_BY_DEFECT, NOT_READ, NOT_READ)
                     return b""
                 if response is None:
                     response = self._handle(frame, now_ms)
@@ -235,7 +242,7 @@ class Connection:
 
     def give_up(self, reason: str) -> None:
         """Note why the server closes the connection."""
-        self._fail(reason, UNKNOWN, UNKNOWN)
+        self._fail(reason, NOT_READ, NOT_READ)
 
     def abandon(self) -> None:
         """Note that the socket is closed: a delayed operation is abandoned, deferred responses are dropped."""
@@ -326,10 +333,10 @@ class Connection:
                     self._defer(response, len(frame))
         except Exception:  # only `look_up` raises: `_handle` turns each exception into the end of the connection
             logger.exception(DEFECT_OF_CACHE, self._client_id)
-            self._fail(CLOSED_BY_DEFECT, UNKNOWN, UNKNOWN)
+            self._fail(CLOSED_BY_DEFECT, NOT_READ, NOT_READ)
         # The stream has lost its frames. Every request before that point has been handled, unless one still waits.
         if self._framing_error is not None and not backlog and (self.state is READY or self.state is DEFERRED):
-            self._fail(self._framing_error, UNKNOWN, UNKNOWN)
+            self._fail(self._framing_error, NOT_READ, NOT_READ)
         if self.state is DEFERRED and (backlog or self._is_pending_full()):
             self._enter(Event.BLOCK)
         return responses[0] if len(responses) == 1 else b"".join(responses)
@@ -388,13 +395,17 @@ class Connection:
 
     def _handle(self, frame: bytes, now_ms: int) -> bytes | PendingResponse:
         """The reference path: decode a request, have its API's handler handle it, encode the response."""
-        api_key = api_version = UNKNOWN
-        dispatcher = self.dispatcher
+        api_key = api_version = NOT_READ
+        is_handled, dispatcher = True, self.dispatcher
         try:
             api_key, api_version, correlation_id, client_id, body_position = read_request_header(frame)
             self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
             endpoint = dispatcher.endpoint(api_key, api_version)
-            if len(frame) >= endpoint.turn_size_bytes and self._must_wait_for_turn(frame, now_ms):
+            is_large = len(frame) >= endpoint.turn_size_bytes
+            if (is_large or dispatcher.is_late or self._rank > UNKNOWN) and self._must_wait_for_turn(
+                frame, now_ms, COSTLY if is_large else self._rank
+            ):
+                is_handled = False
                 return b""
             state = dispatcher.state
             # Named one by one: unpacking a tuple of them takes 12 % longer.
@@ -433,6 +444,11 @@ class Connection:
         except Exception:
             logger.exception(DEFECT, api_key, api_version, self._client_id)
             self._fail(CLOSED_BY_DEFECT, api_key, api_version)
+        finally:
+            if is_handled and (
+                self._rank or dispatcher.monotonic_s() * 1000.0 - dispatcher.state.clock.real_ms > LATE_MS
+            ):
+                self._note_cost()
         return b""
 
     def _delay(self, operation: DelayedOperation, exchange: Exchange | None) -> None:
@@ -447,17 +463,25 @@ class Connection:
             elif completion.is_complete:
                 self.make_runnable()
 
-    def _must_wait_for_turn(self, frame: bytes, now_ms: int) -> bool:
-        """Put a large request back to the front of the backlog until its turn, unless it has come.
+    def _must_wait_for_turn(self, frame: bytes, now_ms: int, rank: int) -> bool:
+        """Put a request back to the front of the backlog until its turn, unless it has come.
 
         A request that shares the sync of those before it does not wait: the log is the bottleneck then.
         """
         if self._has_turn or self.state is not READY or self.dispatcher.take_free_turn():
             self._has_turn = False
+            self.dispatcher.began_ms = self.dispatcher.monotonic_s() * 1000.0
             return False
         self.backlog.appendleft(frame)
-        self._delay(at_turn(lambda: NO_RESPONSE, now_ms), None)
+        self._delay(at_turn(lambda: NO_RESPONSE, now_ms, rank), None)
         return True
+
+    def _note_cost(self) -> None:
+        """Have the connection wait behind others if its latest request was costly, and trust it after cheap ones."""
+        if self.dispatcher.was_costly():
+            self._rank = COSTLY
+        elif self._rank:
+            self._rank -= 1
 
     def _deferred(self, result: DeferredResponse, exchange: Exchange) -> Deferred:
         """Return what takes the place of a deferred response in the queue."""

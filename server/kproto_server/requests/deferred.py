@@ -41,7 +41,12 @@ class Completion:
 class Turn(Completion):
     """Completes an operation when its turn has come: the event loop serves all connections between two turns."""
 
-    __slots__ = ()
+    __slots__ = ("rank",)
+
+    def __init__(self, rank: int) -> None:
+        """``rank``: see `Dispatcher.queue`."""
+        super().__init__()
+        self.rank = rank
 
 
 class DelayedOperation(NamedTuple):
@@ -62,9 +67,15 @@ TURN_DEADLINE_MS = 60_000
 """An operation that waits for its turn is done at the latest then. It also ends when its client sends no more."""
 
 
-def at_turn(respond: Callable[[], Result], now_ms: int) -> DelayedOperation:
+TRUSTED = 0
+UNKNOWN = 1
+COSTLY = 16
+"""Ranks of what waits for a turn: that many cheap requests make a connection trusted. See `Dispatcher.queue`."""
+
+
+def at_turn(respond: Callable[[], Result], now_ms: int, rank: int = COSTLY) -> DelayedOperation:
     """Return the operation of a request whose work takes milliseconds: it waits for its turn."""
-    return DelayedOperation(now_ms + TURN_DEADLINE_MS, respond, Turn())
+    return DelayedOperation(now_ms + TURN_DEADLINE_MS, respond, Turn(rank))
 
 
 def in_slices(steps: Generator[None, None, R], now_ms: int) -> R | DelayedOperation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto import registry
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto")
 
+LATE_MS = 10.0
+"""After so much of an iteration of the event loop, all requests but repeated commits wait for a turn."""
+COSTLY_MS = 5.0
+"""A connection whose request took longer waits for a turn also in time."""
+RANK_AHEAD = 1000
+"""How many later operations have their turn before one whose rank is higher by one."""
 WARNINGS_MAX = 1000
 """Warnings of APIs that do nothing: clients choose the names of their software."""
 ENDPOINTS_MAX = 4096
@@ -47,7 +53,8 @@ class Dispatcher:
         self, state: BrokerState, observations: Observations, *, caches_commits: bool = True, takes_turns: bool = False
     ) -> None:
         """``caches_commits``: False: every commit takes the reference path; the responses are the same (D13).
-        ``takes_turns``: costly requests wait in `turns`, which the owner of the dispatcher completes.
+        ``takes_turns``: costly requests wait for turns, which the owner of the dispatcher gives them; None waits
+        otherwise.
         """
         self.state = state
         self.observations = observations
@@ -58,10 +65,18 @@ class Dispatcher:
         )
         self.runnable: dict[Runnable, None] = {}
         """Connections with responses to send, or whose delayed operation is complete; see `take_runnable`."""
-        self.turns: deque[Turn] | None = deque() if takes_turns else None
-        """Operations that wait for their turn, the first one first; None: none waits."""
+        self._takes_turns = takes_turns
+        self.turns: list[tuple[int, int, Turn]] = []
+        """Operations that wait for their turn, as a heap: priority, number, operation."""
+        self._turns_queued = 0
+        self.monotonic_s: Callable[[], float] = float
+        """Returns monotonic real time; set by the owner of the event loop. 0.0: no request takes any time."""
+        self.began_ms: float = 0.0
+        """Real time at which the latest request began that had its turn."""
+        self.is_late: bool = False
+        """Whether requests have taken `LATE_MS` of this iteration of the event loop."""
         self.has_free_turn: bool = True
-        """Whether no costly request was handled yet in this iteration of the event loop, which sets it."""
+        """Whether no costly request was handled yet in this iteration of the event loop."""
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
         self._warned: set[tuple[int, str]] = set()
         """API key and client software of each warning of an API that does nothing."""
@@ -74,12 +89,17 @@ class Dispatcher:
         self.runnable.clear()
         return connections
 
+    def begin_iteration(self) -> None:
+        """Note that an iteration of the event loop begins."""
+        self.has_free_turn = True
+        self.is_late = False
+
     def take_free_turn(self) -> bool:
         """Return whether a costly request may be handled at once: the first one in this iteration, while none waits.
 
         To wait for a turn that no other request takes would cost 50 us, half of what Produce of 100 KB costs.
         """
-        if self.turns is None:
+        if not self._takes_turns:
             return True
         if self.turns or not self.has_free_turn:
             return False
@@ -87,11 +107,32 @@ class Dispatcher:
         return True
 
     def queue(self, turn: Turn) -> None:
-        """Have an operation wait for its turn."""
-        if self.turns is None:
+        """Have an operation wait for its turn: behind earlier ones, and behind `RANK_AHEAD` later ones for each rank
+        that these are below its own. So a client whose requests were cheap does not wait for costly ones."""
+        if not self._takes_turns:
             turn.complete()
         else:
-            self.turns.append(turn)
+            self._turns_queued += 1
+            heappush(self.turns, (self._turns_queued + turn.rank * RANK_AHEAD, self._turns_queued, turn))
+
+    @property
+    def next_turn_rank(self) -> int:
+        """The rank of the operation whose turn is next."""
+        return self.turns[0][2].rank
+
+    def give_turn(self) -> None:
+        """Complete the operation whose turn is next."""
+        heappop(self.turns)[2].complete()
+
+    def was_costly(self) -> bool:
+        """Return whether the request that has just ended was costly, or what else has made the iteration late."""
+        ended_ms, iteration_began_ms = self.monotonic_s() * 1000.0, self.state.clock.real_ms
+        if ended_ms - iteration_began_ms <= LATE_MS:
+            return False
+        self.is_late = True
+        self.has_free_turn = False
+        began_ms, self.began_ms = max(self.began_ms, iteration_began_ms), ended_ms
+        return ended_ms - began_ms > COSTLY_MS
 
     def shares_sync(self, frame: bytes) -> bool:
         """Whether a request only appends to the log, so that it may be handled before an earlier one is synced."""
