@@ -86,6 +86,12 @@ def _remove(path: Path, chance: Random) -> None:
     path.unlink()
 
 
+def _index_instead(path: Path, chance: Random) -> None:
+    """Remove a segment, and leave an index that is not empty, like those of a real broker."""
+    path.unlink()
+    _write(path.with_suffix(".index"), GARBAGE)
+
+
 def _cut(path: Path, chance: Random) -> None:
     size = path.stat().st_size
     with path.open("r+b") as file:
@@ -224,6 +230,7 @@ KINDS: dict[str, Damage] = {
         parents=True
     ),
     "index of garbage": lambda data, chance: _write(segments(data)[0].with_suffix(".index"), GARBAGE),
+    "index of garbage, last segment deleted": _on_segment(_index_instead, 2, -1),
     "time index of garbage": lambda data, chance: _write(segments(data)[0].with_suffix(".timeindex"), GARBAGE),
     "leader epochs of garbage": lambda data, chance: _write(
         segments(data)[0].parent / "leader-epoch-checkpoint", GARBAGE

@@ -18,27 +18,38 @@ from kproto_server.storage.checkpoints import read_offset_checkpoint, write_offs
 from kproto_server.storage.disk import read_all, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.disk import Disk
 
 KAFKA_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+"""Each broker from 0.8.2 on writes this file at its first start (LF-55)."""
 KAFKA_RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 DERIVED_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
 """Files that a broker builds from segments, and trusts after the segment has changed."""
 
 
-def was_used_by_kafka(disk: Disk, directories: Iterable[str]) -> bool:
+def was_used_by_kafka(disk: Disk, directories: Sequence[str], own_files: Iterable[str]) -> bool:
     """Return whether a real broker ran here since kproto last opened these partition directories.
 
-    A clean shutdown leaves a marker. A crash leaves preallocated indexes of the active segments, which are never empty
-    while a broker runs (LF-51); kproto's indexes are always empty, and it writes no snapshots.
+    A clean shutdown leaves a marker. A crash leaves preallocated indexes of the active segments of all logs, which are
+    never empty while a broker runs (LF-51); kproto's indexes are always empty, and it writes no snapshots. Where there
+    are ``own_files`` of kproto about the ends of the logs, an index in some of the directories does not outweigh them:
+    it was copied, or the broker has ended before it served.
     """
-    return disk.exists(KAFKA_CLEAN_SHUTDOWN) or any(
-        name.endswith(DERIVED_SUFFIXES) and disk.size_of(f"{directory}/{name}")
-        for directory in directories
-        for name in disk.names(directory)
+    if disk.exists(KAFKA_CLEAN_SHUTDOWN):
+        return True
+    derived = (_has_derived_files(disk, directory) for directory in directories)
+    if not any(disk.exists(name) for name in own_files):
+        return any(derived)
+    return disk.exists(META_PROPERTIES) and bool(directories) and all(derived)
+
+
+def _has_derived_files(disk: Disk, directory: str) -> bool:
+    return any(
+        name.endswith(DERIVED_SUFFIXES) and disk.size_of(f"{directory}/{name}") for name in disk.names(directory)
     )
 
 

@@ -115,8 +115,13 @@ class LogDir:
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        directories = [name for topic, _, name in partition_directories(disk) if opens(topic) or opens_existing(topic)]
-        self.was_used_by_kafka: bool = was_used_by_kafka(disk, directories)
+        directories = [
+            name
+            for topic, _, name in partition_directories(disk)
+            if topic not in extra_logs and (opens(topic) or opens_existing(topic))
+        ]
+        own_files = (CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
+        self.was_used_by_kafka: bool = was_used_by_kafka(disk, directories, own_files)
         """Whether a real broker ran here since kproto did."""
         # Before anything is changed: an unknown version in the file refuses the directory.
         topics = read_topics(disk, include_directories=self.was_used_by_kafka)
@@ -129,7 +134,7 @@ class LogDir:
             self.report.append(f"{TOPICS} lacks partitions of {missing}; repaired: took what its directories show")
         if self.was_used_by_kafka:
             # The broker has decided what the logs contain, and kproto's files about their ends are out of date.
-            self._remove(CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
+            self._remove(*own_files)
         self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
         self.broker_configs: dict[str, dict[str, str]] = read_broker_configs(disk)
         """The dynamic configs by node id; those of all nodes have an empty one."""
