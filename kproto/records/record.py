@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import DecodeError, EncodeError, TooManyElements
 from kproto.java_arithmetic import wrapped
 from kproto.java_text import text_of
 from kproto.records.varint import more_varlong, varint, varlong
-from kproto.runtime import FAILURES, malformed, more_uvarint
+from kproto.runtime import FAILURES, UNLIMITED, malformed, more_uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,13 @@ _new: Any = tuple.__new__
 
 
 def decode_records(
-    data: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = 0, append_time: int | None = None
+    data: bytes,
+    count: int,
+    *,
+    base_offset: int = 0,
+    base_timestamp: int = 0,
+    append_time: int | None = None,
+    headers_max: int = UNLIMITED,
 ) -> list[Record]:
     """Return the records of a batch, which fill ``data``.
 
@@ -57,14 +63,15 @@ def decode_records(
 
     Raises:
         DecodeError: a record is truncated, or a size or count does not fit; ``position`` counts from the first record.
+        TooManyElements: all records together have more than ``headers_max`` headers.
     """
     if not 0 <= count * RECORD_SIZE_MIN <= len(data):
         raise DecodeError("records", 0, f"{count} records announced, {len(data)} bytes left")
     records: list[Record] = []
-    position = 0
+    position, headers_left = 0, [headers_max]
     try:
         for _ in range(count):
-            position = _decode_record(data, position, base_offset, base_timestamp, append_time, records)
+            position = _decode_record(data, position, base_offset, base_timestamp, append_time, headers_left, records)
     except FAILURES:
         raise DecodeError(f"records[{len(records)}]", position, "its sizes do not fit") from None
     if position != len(data):
@@ -73,7 +80,13 @@ def decode_records(
 
 
 def _decode_record(
-    data: bytes, p: int, base_offset: int, base_timestamp: int, append_time: int | None, records: list[Record]
+    data: bytes,
+    p: int,
+    base_offset: int,
+    base_timestamp: int,
+    append_time: int | None,
+    headers_left: list[int],
+    records: list[Record],
 ) -> int:
     """Read one record into ``records``; return the position after it.
 
@@ -101,7 +114,7 @@ def _decode_record(
     p += 1
     headers: tuple[RecordHeader, ...] = ()
     if count:
-        headers, p = _headers(data, p, count)
+        headers, p = _headers(data, p, count, headers_left)
     if p != end:
         malformed()
     record_timestamp = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1)) if append_time is None else append_time
@@ -126,11 +139,14 @@ def _nullable_bytes(data: bytes, p: int) -> tuple[bytes | None, int]:
     return data[p:end], end
 
 
-def _headers(data: bytes, p: int, count: int) -> tuple[tuple[RecordHeader, ...], int]:
+def _headers(data: bytes, p: int, count: int, headers_left: list[int]) -> tuple[tuple[RecordHeader, ...], int]:
     if count > 0x7F:
         count, p = more_uvarint(data, p, count)
     if count & 1 or count > len(data) - p:  # odd is negative; each header has at least two bytes
         malformed()
+    headers_left[0] -= count >> 1
+    if headers_left[0] < 0:
+        raise TooManyElements
     headers = []
     for _ in range(count >> 1):
         key, p = _nullable_bytes(data, p)

@@ -38,6 +38,7 @@ from kproto.records.batch_header import (
 from kproto.records.checksum import crc32c
 from kproto.records.compression import CONTENT_SIZE_MAX, Compression, compress, compression_of, decompress
 from kproto.records.record import NO_TIMESTAMP, Record, decode_records, encode_records, last_record_offset
+from kproto.runtime import UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,11 +90,12 @@ class RecordBatch(NamedTuple):
         """The time when compaction may drop the batch's tombstones; stored as the base timestamp."""
         return self.header.base_timestamp if self.header.attributes & DELETE_HORIZON else None
 
-    def records(self, *, content_size_max: int = CONTENT_SIZE_MAX) -> list[Record]:
+    def records(self, *, content_size_max: int = CONTENT_SIZE_MAX, headers_max: int = UNLIMITED) -> list[Record]:
         """Return the records.
 
         Raises:
             DecodeError: the records do not have their layout, or exceed the limit when uncompressed.
+            TooManyElements: they have more than ``headers_max`` headers.
             MissingPackage: the compression needs a package that is not installed.
         """
         header = self.header
@@ -103,6 +105,7 @@ class RecordBatch(NamedTuple):
             base_offset=header.base_offset,
             base_timestamp=header.base_timestamp,
             append_time=header.max_timestamp if header.attributes & APPEND_TIME else None,
+            headers_max=headers_max,
         )
 
     def encode(self) -> bytes:

@@ -67,6 +67,7 @@ SUBSCRIPTION = consumer_protocol.ConsumerProtocolSubscription(topics=("t",))
 BAD_CRC = COMMIT_BATCH[:-1] + b"\1"
 BAD_MAGIC = COMMIT_BATCH[:16] + b"\3" + COMMIT_BATCH[17:]
 LEGACY = message_set.build_message_set([Record(b"k", b"v")], magic=0)
+WITH_HEADER = record.encode_records([Record(b"k", b"v", (RecordHeader("h", b""),))])
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 VALUE = OffsetCommitValue(offset=1, metadata="", commit_timestamp=1)
 MEMBER = ConsumerGroupMemberMetadataValue(
@@ -186,9 +187,13 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ),
     ("records.offsets_topic.read_offsets_record", DecodeError): lambda: offsets_topic.read_offsets_record(None, None),
     ("records.record.decode_records", DecodeError): lambda: record.decode_records(b"", 1),
+    ("records.record.decode_records", TooManyElements): lambda: record.decode_records(WITH_HEADER, 1, headers_max=0),
     ("records.record.encode_records", EncodeError): lambda: record.encode_records([Record(None, None, offset=2**40)]),
     ("records.record_batch.RecordBatch.records", DecodeError): lambda: (
         record_batch.read_record_batch(BAD_CRC, check_crc=False)[0].records()
+    ),
+    ("records.record_batch.RecordBatch.records", TooManyElements): lambda: (
+        record_batch.read_record_batch(COMMIT_BATCH)[0]._replace(payload=WITH_HEADER).records(headers_max=0)
     ),
     ("records.record_batch.RecordBatch.records", MissingPackage): lambda: (
         record_batch.read_record_batch(ZSTD)[0].records()

@@ -49,6 +49,7 @@ GZIP_OF_TWO = compression.compress(Compression.GZIP, b"12")
 RECORD = Record(b"k", b"v", timestamp=1)
 BATCH = record_batch.build_record_batch([RECORD])
 COMPRESSED = record_batch.build_record_batch([RECORD], compression=Compression.ZSTD)
+WITH_HEADER = record.encode_records([RECORD._replace(headers=(record.RecordHeader("h", b""),))])
 MESSAGE_SET = message_set.build_message_set([RECORD], magic=1)
 MANY_TAGS = bytes.fromhex("000c 0004 00000001 ffff e907") + 1001 * b"\0\0"
 """A header of Heartbeat v4 with 1,001 tagged fields."""
@@ -219,6 +220,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
     ),
     "kproto.records.record": (
         ("decode_records", DecodeError, lambda: record.decode_records(b"", 1)),
+        ("decode_records", TooManyElements, lambda: record.decode_records(WITH_HEADER, 1, headers_max=0)),
         ("encode_records", EncodeError, lambda: record.encode_records([RECORD._replace(offset=TOO_LARGE)])),
     ),
     "kproto.records.record_batch": (
@@ -227,6 +229,11 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
             "RecordBatch.records",
             DecodeError,
             lambda: record_batch.read_record_batch(BATCH)[0]._replace(payload=b"\0").records(),
+        ),
+        (
+            "RecordBatch.records",
+            TooManyElements,
+            lambda: record_batch.read_record_batch(BATCH)[0]._replace(payload=WITH_HEADER).records(headers_max=0),
         ),
         (
             "RecordBatch.records",

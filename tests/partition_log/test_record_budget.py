@@ -12,17 +12,30 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
-from kproto.records.record import Record
+from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import build_record_batch
-from kproto_server.partition_log.record_budget import DECODED_CONTENT_MAX_BYTES, DECODED_RECORDS_MAX, MESSAGE_COST
+from kproto_server.partition_log.record_budget import (
+    DECODED_CONTENT_MAX_BYTES,
+    DECODED_RECORDS_MAX,
+    HEADERS_OF_RECORD,
+    MESSAGE_COST,
+)
 from kproto_server.testing import InMemoryBroker
 
 MESSAGES_MAX = int(DECODED_RECORDS_MAX / MESSAGE_COST)
+HEADERS_MAX = (DECODED_RECORDS_MAX - 1) * HEADERS_OF_RECORD
 
 
 def batch(count: int) -> bytes:
     records = (Record(b"k", None, offset=offset, timestamp=1) for offset in range(count))
     return build_record_batch(records, compression=Compression.GZIP)
+
+
+def with_headers(count: int, records: int = 1) -> bytes:
+    """Return a batch whose records have so many headers together."""
+    each = (RecordHeader("", b""),) * (count // records)
+    made = [Record(b"k", None, each, offset=offset, timestamp=1) for offset in range(records)]
+    return build_record_batch(made, compression=Compression.GZIP)
 
 
 def messages(count: int) -> bytes:
@@ -53,10 +66,12 @@ def error(topic: str, *batches: bytes, version: int = 7) -> int:
     ("topic", "version", "accepted", "refused"),
     [
         ("compacted", 7, batch(DECODED_RECORDS_MAX), batch(DECODED_RECORDS_MAX + 1)),
+        ("compacted", 7, with_headers(HEADERS_MAX), with_headers(HEADERS_MAX + 1)),
+        ("compacted", 7, with_headers(HEADERS_MAX // 2, 100), with_headers(HEADERS_MAX, 100)),
         ("plain", 2, messages(MESSAGES_MAX), messages(MESSAGES_MAX + 1)),
         ("compacted", 7, large(DECODED_CONTENT_MAX_BYTES - 100), large(DECODED_CONTENT_MAX_BYTES)),
     ],
-    ids=["records", "messages", "bytes"],
+    ids=["records", "headers of a record", "headers of a batch", "messages", "bytes"],
 )
 def test_decoded_records_beyond_the_budget_are_too_large(
     topic: str, version: int, accepted: bytes, refused: bytes

@@ -13,38 +13,43 @@ from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch
 
 DECODED_RECORDS_MAX = 30_000
-"""Records of a request."""
+"""Records of a request, if they have no headers."""
 MESSAGE_COST = 2
 """A message of magic 0 or 1 counts as so many records."""
+HEADERS_OF_RECORD = 3
+"""So many headers count as one record more."""
 DECODED_CONTENT_MAX_BYTES = 8 << 20
 """Bytes of a batch when it is uncompressed."""
 
 
 class RecordBudget:
-    """The records that the batches of one request may still have decoded."""
+    """The records that the batches of one request may still have decoded, and their headers."""
 
     __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self._left: int = DECODED_RECORDS_MAX
+        self._left: int = DECODED_RECORDS_MAX * HEADERS_OF_RECORD
+        """Headers."""
 
     def records_of(self, batch: RecordBatch | LegacyBatch) -> list[Record]:
         """Return the decoded records of a batch.
 
         Raises:
-            TooManyElements: the batches of the request have too many records.
+            TooManyElements: the batches of the request have too many records or headers.
             ContentTooLarge: the batch is too large when it is uncompressed.
             DecodeError, MissingPackage: as for `RecordBatch.records`.
         """
         if isinstance(batch, LegacyBatch):
-            count_max = self._left // MESSAGE_COST
+            count_max = self._left // (MESSAGE_COST * HEADERS_OF_RECORD)
             records = batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES, count_max=count_max)
             self._take(len(records) * MESSAGE_COST)
             return records
         self._take(batch.header.record_count)
-        return batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES)
+        records = batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES, headers_max=self._left)
+        self._left -= sum(len(record.headers) for record in records)
+        return records
 
-    def _take(self, cost: int) -> None:
-        self._left -= cost
+    def _take(self, record_count: int) -> None:
+        self._left -= record_count * HEADERS_OF_RECORD
         if self._left < 0:
             raise TooManyElements
