@@ -27,6 +27,8 @@ class Assignment:
         """Whether the assignment comes from a group with incremental rebalances."""
         self._started: dict[PartitionKey, TopicPartition] = {}
         """The position at which each partition was assigned or sought."""
+        self.moved_at: dict[PartitionKey, TopicPartition] = {}
+        """The positions that librdkafka forgot at a `move`: valid until it reads a record of the partition."""
         self._paused_by_user: set[PartitionKey] = set()
         self._blocked: set[PartitionKey] = set()
         """Paused by kproto, as the partition has no position; the user's `resume` does not resume them."""
@@ -41,6 +43,7 @@ class Assignment:
     def replace(self, targets: Collection[TopicPartition], blocked: Collection[PartitionKey]) -> None:
         """Assign these partitions instead of the current ones."""
         self._started.clear()
+        self.moved_at.clear()
         self._paused_by_user.clear()
         self._blocked.clear()
         self._consumer.assign(list(targets))
@@ -55,6 +58,7 @@ class Assignment:
         """Forget partitions that librdkafka unassigns."""
         for partition in partitions:
             self._started.pop(partition, None)
+            self.moved_at.pop(partition, None)
         self._paused_by_user.difference_update(partitions)
         self._blocked.difference_update(partitions)
 
@@ -66,13 +70,12 @@ class Assignment:
             self._consumer.incremental_unassign(to_topic_partitions(moved))
             self._consumer.incremental_assign(list(targets))
         else:
-            positions = self.positions(self._started)
-            self._started = {
-                partition: _at(started, positions.get(partition)) for partition, started in self._started.items()
-            }
+            self.moved_at = self.positions(self._started)
+            self._started.update(self.moved_at)
             others = [started for partition, started in self._started.items() if partition not in moved]
             self._consumer.assign([*targets, *others])
-        self._started.update({partition_of(target): target for target in targets})
+        for target in targets:
+            self.sought(target)
         # librdkafka keeps a partition paused across assignments.
         self._consumer.pause(to_topic_partitions(self._paused_by_user | self._blocked))
         self._consumer.resume(to_topic_partitions(moved - self._paused_by_user))
@@ -80,12 +83,14 @@ class Assignment:
     def sought(self, target: TopicPartition) -> None:
         """Note the user's seek: librdkafka has no position for the partition until a record is read."""
         self._started[partition_of(target)] = target
+        self.moved_at.pop(partition_of(target), None)
 
-    def positions(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
-        """Return librdkafka's positions of the assigned partitions from which a record was read."""
-        assigned = (partition for partition in partitions if partition in self._started)
+    def positions(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, TopicPartition]:
+        """Return the positions of the assigned partitions from which a record was read."""
+        assigned = [partition for partition in partitions if partition in self._started]
         results = self._consumer.position(to_topic_partitions(assigned))
-        return {partition_of(result): result.offset for result in results if result.offset >= 0}
+        moved = {partition: self.moved_at[partition] for partition in assigned if partition in self.moved_at}
+        return {**moved, **{partition_of(result): result for result in results if result.offset >= 0}}
 
     def block(self, partitions: Collection[PartitionKey]) -> None:
         """Stop reading these partitions until `move`."""
@@ -106,7 +111,3 @@ class Assignment:
         self._started.update({partition_of(target): target for target in targets})
         if blocked:
             self.block(blocked)
-
-
-def _at(started: TopicPartition, position: int | None) -> TopicPartition:
-    return started if position is None else TopicPartition(started.topic, started.partition, position)

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kproto.client.configuration import COMMIT_CALLBACK, Configuration
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC
-from kproto.client.topic_partitions import PartitionKey, partition_of, position_after, topic_partitions_at
+from kproto.client.topic_partitions import PartitionKey, are_topic_partitions, at_offset, partition_of, position_after
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
-OffsetsToCommit = Callable[[Collection[PartitionKey] | None], dict[PartitionKey, int]]
+COMMIT_ARGUMENTS = ("message", "offsets", "async", "asynchronous")
+"""The arguments of confluent-kafka's `commit` in their order. `asynchronous` wins over its older name."""
+REFUSES_NONE = confluent_kafka.libversion()[1] < 0x020D0000
+"""Whether this release of confluent-kafka refuses None as message or offsets."""
+OffsetsToCommit = Callable[[Collection[PartitionKey] | None], dict[PartitionKey, TopicPartition]]
 """Returns the offsets that a commit of these partitions (None: all) commits now."""
 
 
@@ -78,19 +83,33 @@ class Commits:
                     "automatic commit failed, the records since the last commit will be read again: %s", error
                 )
 
-    def commit(self, arguments: dict[str, Any]) -> list[TopicPartition] | None:
-        """Commit for the user, with confluent-kafka's arguments."""
-        message, offsets = arguments.pop("message", None), arguments.pop("offsets", None)
-        if message is not None and offsets is not None:
-            raise ValueError("message and offsets are mutually exclusive")
-        if message is not None:
-            offsets = [position_after(message)]
-        elif offsets is None:
-            offsets = self._changed(None)
-            if not offsets:
-                raise KafkaException(KafkaError(KafkaError._NO_OFFSET, "Commit failed: Local: No offset stored"))
-        results = self._consumer.commit(offsets=[self._with_metadata(each) for each in offsets], **arguments)
+    def commit(self, *args: Any, **kwargs: Any) -> list[TopicPartition] | None:
+        """Commit for the user, with confluent-kafka's arguments; confluent-kafka refuses invalid ones."""
+        given = {**dict(zip(COMMIT_ARGUMENTS, args, strict=False)), **kwargs}
+        offsets = None
+        if len(given) == len(args) + len(kwargs) and given.keys() <= set(COMMIT_ARGUMENTS):
+            offsets = self._offsets_to_commit(given)
+        if offsets is not None:
+            asynchronous = bool(given.get("asynchronous", given.get("async", True)))
+            args, kwargs = (), {"offsets": offsets, "asynchronous": asynchronous}
+        results: list[TopicPartition] | None = self._consumer.commit(*args, **kwargs)
         return None if results is None else self._note(results)
+
+    def _offsets_to_commit(self, given: Mapping[str, Any]) -> list[TopicPartition] | None:
+        """Return what the user's arguments commit, None if they are invalid."""
+        message, offsets = given.get("message"), given.get("offsets")
+        if REFUSES_NONE and any(given[name] is None for name in given.keys() & {"message", "offsets"}):
+            return None
+        if message is None and offsets is None:
+            positions = self._to_commit(None).items()
+            return [
+                self._with_metadata(each) if self._is_new(each) else TopicPartition(*key) for key, each in positions
+            ]
+        if message is None and are_topic_partitions(offsets):
+            return [self._with_metadata(each) for each in given["offsets"]]
+        if offsets is None and isinstance(message, Message) and message.error() is None:
+            return [self._with_metadata(position_after(message))]
+        return None
 
     def forget(self, partitions: Collection[PartitionKey]) -> None:
         for partition in partitions:
@@ -106,15 +125,17 @@ class Commits:
             self._user_callback(error, topic_partitions)
 
     def _changed(self, partitions: Collection[PartitionKey] | None) -> list[TopicPartition]:
-        offsets = self._to_commit(partitions).items()
-        changed = ((partition, offset) for partition, offset in offsets if self._committed.get(partition) != offset)
-        return topic_partitions_at(changed, self._metadata())
+        """Return the offsets of these partitions (None: all) that are not committed yet."""
+        return [self._with_metadata(each) for each in self._to_commit(partitions).values() if self._is_new(each)]
+
+    def _is_new(self, position: TopicPartition) -> bool:
+        return position.offset >= 0 and self._committed.get(partition_of(position)) != position.offset
 
     def _with_metadata(self, topic_partition: TopicPartition) -> TopicPartition:
         metadata = self._metadata()
-        if metadata is not None and not topic_partition.metadata:
-            return TopicPartition(topic_partition.topic, topic_partition.partition, topic_partition.offset, metadata)
-        return topic_partition
+        if metadata is None or topic_partition.metadata:
+            return topic_partition
+        return at_offset(partition_of(topic_partition), topic_partition.offset, metadata, topic_partition.leader_epoch)
 
     def _note(self, results: list[TopicPartition]) -> list[TopicPartition]:
         for result in results:

@@ -104,7 +104,8 @@ class Configuration:
             config[AUTO_OFFSET_RESET] = "error"
         if self.commits_in_poll:
             config[AUTO_COMMIT] = False
-            config[COMMIT_CALLBACK] = on_commit
+            if callable(config.get(COMMIT_CALLBACK, on_commit)):  # otherwise confluent-kafka refuses it
+                config[COMMIT_CALLBACK] = on_commit
         return config
 
     def for_consumer2(self) -> dict[str, Any]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from kproto.client import configuration
+from kproto.client.confluent_methods import ConfluentMethods
 from kproto.client.delegate import ConsumerDelegate
-from kproto.client.topic_partitions import partition_of, position_after
+from kproto.client.topic_partitions import are_topic_partitions, partition_of, position_after
 
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
 CONFLUENT_POLL, CONFLUENT_CONSUME = confluent_kafka.Consumer.poll, confluent_kafka.Consumer.consume
 """Called once per record, where `super()` would cost as much as the rest of the call."""
+NOT_GIVEN: Any = object()
+"""Default of arguments for which a release of confluent-kafka refuses None."""
 
 
 class Consumer(confluent_kafka.Consumer):
@@ -57,21 +61,21 @@ class Consumer(confluent_kafka.Consumer):
     _delegate: ConsumerDelegate | None = None
     """Of the class, since librdkafka's callbacks may use it before `__init__` has ended."""
 
-    def __init__(self, config: dict[str, Any] | None = None, /, **kwargs: Any) -> None:
-        divided = configuration.read({**(config or {}), **kwargs})
-        super().__init__(divided.for_consumer(self._on_commit))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = args[0] if args else {}
+        if len(args) > 1 or not isinstance(given, dict) or not (given or kwargs):
+            super().__init__(*args, **kwargs)  # raises
+        divided = configuration.read({**given, **kwargs})
+        on_commit = _CommitCallback()
+        super().__init__(divided.for_consumer(on_commit))
         if divided.uses_proposals:
-            self._delegate = ConsumerDelegate(self._confluent(), divided)
+            self._confluent = ConfluentMethods(self)
+            self._delegate = ConsumerDelegate(self._confluent.as_consumer, divided)
+            on_commit.delegate = self._delegate
+            self._process_id = os.getpid()
         self._is_cooperative = divided.is_cooperative
         self._callbacks: dict[str, RebalanceCallback | None] = {}
         self._assigned_in_callback = False
-
-    def _confluent(self) -> confluent_kafka.Consumer:
-        """Return an object whose methods are confluent-kafka's own."""
-        return cast("confluent_kafka.Consumer", super())
-
-    def _implementation(self) -> ConsumerDelegate | confluent_kafka.Consumer:
-        return self._confluent() if self._delegate is None else self._delegate
 
     # -- records
 
@@ -83,7 +87,7 @@ class Consumer(confluent_kafka.Consumer):
                 partitions stay assigned, and `seek` sets their position; the next call continues with the others.
         """
         delegate = self._delegate
-        return CONFLUENT_POLL(self, timeout) if delegate is None else delegate.poll(timeout)
+        return CONFLUENT_POLL(self, timeout) if delegate is None else delegate.poll(self, timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """As confluent-kafka's `consume`.
@@ -100,76 +104,105 @@ class Consumer(confluent_kafka.Consumer):
     def subscribe(
         self,
         topics: list[str],
-        on_assign: RebalanceCallback | None = None,
-        on_revoke: RebalanceCallback | None = None,
-        on_lost: RebalanceCallback | None = None,
+        on_assign: RebalanceCallback | None = NOT_GIVEN,
+        on_revoke: RebalanceCallback | None = NOT_GIVEN,
+        on_lost: RebalanceCallback | None = NOT_GIVEN,
     ) -> None:
         given = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost}
-        callbacks = {name: callback for name, callback in given.items() if callback is not None}
-        if self._delegate is None:
+        callbacks = {name: callback for name, callback in given.items() if callback is not NOT_GIVEN}
+        if self._delegate is None or not all(map(callable, callbacks.values())):
             super().subscribe(topics, **callbacks)
             return
-        super().subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
-        self._callbacks.update(callbacks)
+        # librdkafka keeps functions of the class: methods of the object would keep a dropped consumer alive.
+        own: Any = type(self)
+        super().subscribe(topics, on_assign=own._on_assign, on_revoke=own._on_revoke, on_lost=own._on_lost)
+        self._callbacks = callbacks
         self._delegate.subscribed(is_cooperative=self._is_cooperative)
 
-    def assign(self, partitions: list[TopicPartition]) -> None:
-        self._assigned_in_callback = True
-        self._implementation().assign(partitions)
+    def unsubscribe(self) -> None:
+        super().unsubscribe()
+        if self._delegate is not None:
+            self._delegate.unsubscribed()
 
-    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+    def assign(self, partitions: list[TopicPartition], /) -> None:
         self._assigned_in_callback = True
-        self._implementation().incremental_assign(partitions)
+        if self._delegate is None or not are_topic_partitions(partitions):
+            super().assign(partitions)
+        else:
+            self._delegate.assign(partitions)
+
+    def incremental_assign(self, partitions: list[TopicPartition], /) -> None:
+        self._assigned_in_callback = True
+        if self._delegate is None or not self._delegate.can_add(partitions):
+            super().incremental_assign(partitions)
+        else:
+            self._delegate.incremental_assign(partitions)
 
     def unassign(self) -> None:
+        self._assigned_in_callback = True
         if self._delegate is not None:
             self._delegate.unassign()
         super().unassign()
 
-    def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        if self._delegate is not None:
+    def incremental_unassign(self, partitions: list[TopicPartition], /) -> None:
+        self._assigned_in_callback = True
+        if self._delegate is not None and self._delegate.can_remove(partitions):
             self._delegate.revoked(list(map(partition_of, partitions)))
         super().incremental_unassign(partitions)
 
     def seek(self, partition: TopicPartition) -> None:
-        self._implementation().seek(partition)
+        if self._delegate is None or not isinstance(partition, TopicPartition):
+            super().seek(partition)
+        else:
+            self._delegate.seek(partition)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        self._implementation().pause(partitions)
+        if self._delegate is None or not are_topic_partitions(partitions):
+            super().pause(partitions)
+        else:
+            self._delegate.pause(partitions)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
-        self._implementation().resume(partitions)
+        if self._delegate is None or not are_topic_partitions(partitions):
+            super().resume(partitions)
+        else:
+            self._delegate.resume(partitions)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        return self._implementation().position(partitions)
+        return super().position(partitions) if self._delegate is None else self._delegate.position(partitions)
 
     # -- commits
 
-    def commit(self, message: Message | None = None, offsets: Any = None, asynchronous: bool = True) -> Any:
-        given = {"message": message, "offsets": offsets}
-        arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    def commit(self, *args: Any, **kwargs: Any) -> Any:
+        """As confluent-kafka's ``commit(message=None, offsets=None, asynchronous=True)``.
+
+        Takes any arguments, since confluent-kafka's older name of ``asynchronous`` is ``async``.
+        """
         if self._delegate is None or not self._delegate.commits_in_poll:
             commit: Callable[..., Any] = super().commit
-            return commit(**arguments, asynchronous=asynchronous)
-        return self._delegate.commits.commit({**arguments, "asynchronous": asynchronous})
+            return commit(*args, **kwargs)
+        return self._delegate.commits.commit(*args, **kwargs)
 
-    def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
-        if message is not None:
-            super().store_offsets(message=message)
-            offsets = [position_after(message)]
-        else:
-            super().store_offsets(offsets=offsets)
+    def store_offsets(
+        self, message: Message | None = NOT_GIVEN, offsets: list[TopicPartition] | None = NOT_GIVEN
+    ) -> None:
+        given = {"message": message, "offsets": offsets}
+        arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not NOT_GIVEN}
+        super().store_offsets(**arguments)
         if self._delegate is not None:
-            self._delegate.positions.store(offsets or [])
+            stored = arguments.get("offsets")
+            self._delegate.positions.store([position_after(arguments["message"])] if stored is None else stored)
 
     # -- close
 
     def close(self) -> None:
-        if self._delegate is not None:
-            self._delegate.commit_before_close()
+        delegate = self._delegate
+        if delegate is None or delegate.is_closed:
+            super().close()
+            return
+        delegate.commit_before_close()
         super().close()
-        if self._delegate is not None:
-            self._delegate.close()
+        delegate.close()
 
     def __enter__(self) -> Self:
         return self
@@ -179,9 +212,17 @@ class Consumer(confluent_kafka.Consumer):
     ) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # Without this, the second client and the group's membership would last until the session times out. A child
+        # process has no threads of librdkafka that could close anything.
+        delegate = self._delegate
+        if delegate is not None and not delegate.is_closed and self._process_id == os.getpid():
+            with self._confluent.held(self):
+                self.close()
+
     # -- callbacks of librdkafka
 
-    def _on_assign(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_assign(self, partitions: list[TopicPartition]) -> None:
         # The user's callback may assign the partitions at its own positions; otherwise they are assigned here.
         originals = [TopicPartition(each.topic, each.partition, each.offset) for each in partitions]
         self._assigned_in_callback = False
@@ -191,23 +232,31 @@ class Consumer(confluent_kafka.Consumer):
             if not self._assigned_in_callback:
                 (self.incremental_assign if self._is_cooperative else self.assign)(originals)
 
-    def _on_revoke(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, partitions: list[TopicPartition]) -> None:
         self._revoke("on_revoke", partitions, lost=False)
 
-    def _on_lost(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_lost(self, partitions: list[TopicPartition]) -> None:
         self._revoke("on_lost" if "on_lost" in self._callbacks else "on_revoke", partitions, lost=True)
 
     def _revoke(self, callback: str, partitions: list[TopicPartition], *, lost: bool) -> None:
         assert self._delegate is not None
         revoked = list(map(partition_of, partitions))  # before the user's callback may change the list
-        self._call_back(callback, partitions)
-        self._delegate.revoked(revoked, lost=lost)
+        try:
+            self._call_back(callback, partitions)
+        finally:
+            self._delegate.revoked(revoked, lost=lost)
 
     def _call_back(self, name: str, partitions: list[TopicPartition]) -> None:
         callback = self._callbacks.get(name)
         if callback is not None:
             callback(self, partitions)
 
-    def _on_commit(self, error: Any, partitions: list[TopicPartition]) -> None:
-        assert self._delegate is not None
-        self._delegate.commits.on_commit(error, partitions)
+
+class _CommitCallback:
+    """librdkafka's callback after each commit, for a consumer that is not complete yet."""
+
+    delegate: ConsumerDelegate | None = None
+
+    def __call__(self, error: Any, partitions: list[TopicPartition]) -> None:
+        if self.delegate is not None:
+            self.delegate.commits.on_commit(error, partitions)

@@ -22,20 +22,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from time import monotonic
+from typing import Any
 
-from confluent_kafka import OFFSET_END, OFFSET_INVALID, OFFSET_STORED, Consumer, KafkaError, Message, TopicPartition
+import confluent_kafka
+from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from kproto.client.assignment import Assignment
 from kproto.client.broker_queries import BrokerQueries
 from kproto.client.commits import Commits
 from kproto.client.configuration import Configuration
-from kproto.client.decisions.settings import OnInvalidOffset
 from kproto.client.initial_positions import InitialPositions
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.pending_resets import PendingResets
-from kproto.client.topic_partitions import PartitionKey, copy_of, partition_of, partition_of_message
+from kproto.client.topic_partitions import (
+    PartitionKey,
+    are_topic_partitions,
+    copy_of,
+    partition_of,
+    partition_of_message,
+)
 from kproto.client.user_positions import UserPositions
 
+CONFLUENT_POLL = confluent_kafka.Consumer.poll
 Assign = Callable[[Collection[TopicPartition], Collection[PartitionKey]], None]
 """Assigns partitions, some of them blocked."""
 WAIT_MAX_S = 0.1
@@ -51,16 +68,14 @@ class ConsumerDelegate:
     """The state of one consumer beside librdkafka's.
 
     Args:
-        consumer: the user's consumer, as an object whose methods are confluent-kafka's own (``super()``). The caller
-            owns it; `close` closes the other clients.
+        consumer: the user's consumer, as an object whose methods are confluent-kafka's own (`ConfluentMethods`). The
+            caller owns it; `close` closes the other clients.
     """
 
     def __init__(self, consumer: Consumer, configuration: Configuration) -> None:
-        self._poll = consumer.poll
-        self._consume = consumer.consume
         self._consumer = consumer
+        self.is_closed: bool = False
         settings = configuration.settings
-        self._resets_invalid_offsets = settings.on_invalid_offset is OnInvalidOffset.NEAREST
         queries = BrokerQueries(consumer, configuration)
         self._assignment = Assignment(consumer)
         self._parallel: ParallelCatchUp | None = None
@@ -84,6 +99,8 @@ class ConsumerDelegate:
         self._partition_ends: dict[PartitionKey, Message] = {}
         """librdkafka's end-of-partition events for partitions that catch up: the user gets them after the records."""
         self._consumer1_polled_at = 0.0
+        self._is_unsubscribed = False
+        """Whether the user has unsubscribed, while librdkafka has not revoked the partitions yet."""
 
         self._is_normal = True
         """Whether all partitions are in normal mode, with nothing pending."""
@@ -95,11 +112,13 @@ class ConsumerDelegate:
 
     # -- records
 
-    def poll(self, timeout_s: float) -> Message | None:
+    def poll(self, consumer: Consumer, timeout_s: float) -> Message | None:
+        """Return the next message of the user's consumer, which is passed as `self._consumer` costs more per record."""
         if self._is_normal:
             if self._commits_while_normal and monotonic() >= self.commits.next_commit_at:
                 self._commit_periodically()
-            message = self._poll(WAIT_MAX_S if timeout_s > WAIT_MAX_S or timeout_s < 0 else timeout_s)
+            wait_s = WAIT_MAX_S if timeout_s > WAIT_MAX_S or timeout_s < 0 else timeout_s
+            message = CONFLUENT_POLL(consumer, wait_s)
             # librdkafka's callbacks run within its poll and may have changed the mode.
             if message is not None and message.error() is None and self._is_normal:
                 return message
@@ -134,7 +153,7 @@ class ConsumerDelegate:
 
     def _next(self, wait_s: float) -> Message | None:
         messages = self._next_messages(1, wait_s)
-        if self._parallel is not None and not self._pending.exist:
+        if self._parallel is not None and not self._pending.exist and not self._is_unsubscribed:
             self._run = self._parallel.current_run()
             self._run_ends_at = min(self._consumer1_polled_at + CONSUMER1_POLL_INTERVAL_S, self.commits.next_commit_at)
         return messages[0] if messages else None
@@ -151,9 +170,9 @@ class ConsumerDelegate:
             if raise_errors:
                 self._raise_error()
         if self._is_normal:
-            return self._route_all(self._consume(count, self._at_most_wait_max(wait_s)))
+            return self._route_all(self._consumer.consume(count, self._at_most_wait_max(wait_s)))
         messages = self._poll_consumer1()
-        if self._parallel is not None:
+        if self._parallel is not None and not self._is_unsubscribed:
             self._parallel.serve()
             messages = messages or self._parallel.take(count)
             if not messages and self._parallel.consumer2_is_open:
@@ -176,8 +195,9 @@ class ConsumerDelegate:
         if now - self._consumer1_polled_at < CONSUMER1_POLL_INTERVAL_S:
             return []
         self._consumer1_polled_at = now
+        poll = self._consumer.poll
         for _ in range(CONSUMER1_POLL_RECORDS):
-            message = self._poll(0)
+            message = poll(0)
             if message is None:
                 return []
             routed = self._route(message)
@@ -187,7 +207,7 @@ class ConsumerDelegate:
 
     def _wait_for_consumer1(self, wait_s: float) -> list[Message]:
         catches_up = self._parallel is not None and self._parallel.consumer2_is_open
-        message = self._poll(0 if catches_up else self._at_most_wait_max(wait_s))
+        message = self._consumer.poll(0 if catches_up else self._at_most_wait_max(wait_s))
         return [] if message is None else [message]
 
     def _at_most_wait_max(self, wait_s: float) -> float:
@@ -211,7 +231,7 @@ class ConsumerDelegate:
             self._parallel.consumer1_read(partition, [message])
             self._partition_ends.pop(partition, None)
             return None
-        if error.code() == KafkaError._AUTO_OFFSET_RESET and self._resets_invalid_offsets:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._pending.add_rejected(message)
             self._refresh()
             return None
@@ -250,8 +270,31 @@ class ConsumerDelegate:
         """The user has subscribed: assignments come from the group, as differences if it is cooperative."""
         self._assignment.is_cooperative = is_cooperative
 
+    def unsubscribed(self) -> None:
+        """The user has unsubscribed: deliver nothing more until partitions are assigned again."""
+        self._is_unsubscribed = True
+        self._refresh()
+
+    def can_add(self, topic_partitions: Any) -> bool:
+        """Return whether librdkafka accepts these partitions in addition to the assigned ones."""
+        partitions = self._distinct(topic_partitions)
+        return partitions is not None and not any(each in self._assignment for each in partitions)
+
+    def can_remove(self, topic_partitions: Any) -> bool:
+        """Return whether librdkafka accepts the removal of these partitions."""
+        partitions = self._distinct(topic_partitions)
+        return partitions is not None and all(each in self._assignment for each in partitions)
+
+    @staticmethod
+    def _distinct(topic_partitions: Any) -> set[PartitionKey] | None:
+        """Return the partitions of a list without duplicates, None for any other argument."""
+        if not are_topic_partitions(topic_partitions):
+            return None
+        partitions = set(map(partition_of, topic_partitions))
+        return partitions if len(partitions) == len(topic_partitions) else None
+
     def assign(self, topic_partitions: Collection[TopicPartition]) -> None:
-        self._forget(self._assignment.partitions)
+        self.revoked(self._assignment.partitions)
         self._assign(topic_partitions, self._assignment.replace)
 
     def incremental_assign(self, topic_partitions: Collection[TopicPartition]) -> None:
@@ -269,7 +312,12 @@ class ConsumerDelegate:
             **starts.at,
             **{partition: TopicPartition(*partition, OFFSET_END) for partition in starts.blocked},
         }
-        assign(targets.values(), starts.blocked)
+        try:
+            assign(targets.values(), starts.blocked)
+        except (KafkaException, RuntimeError):  # for example, the consumer is closed
+            self._forget(targets)
+            raise
+        self._is_unsubscribed = False
         self._pending.add(starts)
         self._decide_pending()
 
@@ -290,6 +338,7 @@ class ConsumerDelegate:
 
     def close(self) -> None:
         """Close consumer 2 and the checkpoint producer, after librdkafka's consumer is closed."""
+        self.is_closed = True
         self._forget(self._assignment.partitions)
         if self._parallel is not None:
             self._parallel.close()
@@ -311,13 +360,21 @@ class ConsumerDelegate:
         catches_up = self._parallel is not None and self._parallel.cancel(partition)
         is_undecided = self._pending.cancel(partition)
         self.positions.forget([partition])
-        if is_undecided or catches_up:
-            # librdkafka's seek does not work for a partition that has no position.
+        if is_undecided or catches_up or not self._seek_in_librdkafka(target):
             self._assignment.move([copy_of(target)])
-        else:
-            self._consumer.seek(target)
-            self._assignment.sought(copy_of(target))
         self._refresh()
+
+    def _seek_in_librdkafka(self, target: TopicPartition) -> bool:
+        """Seek; return False if the partition has no position, for which librdkafka's seek does not work."""
+        try:
+            self._consumer.seek(target)
+        except KafkaException as error:
+            # The partition has lost its position, and its error waits in librdkafka's queue.
+            if error.args[0].code() == KafkaError._STATE and partition_of(target) in self._assignment:
+                return False
+            raise
+        self._assignment.sought(copy_of(target))
+        return True
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         partitions = list(map(partition_of, topic_partitions))

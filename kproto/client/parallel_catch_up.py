@@ -49,7 +49,7 @@ from kproto.client.decisions.catch_up_ranges import plan_catch_up
 from kproto.client.decisions.checkpoints import Checkpoint, ranges_of_topic
 from kproto.client.decisions.resets import LogBounds, position_after_error
 from kproto.client.earlier_ranges import EarlierRanges
-from kproto.client.topic_partitions import PartitionKey, offset_of, to_topic_partitions
+from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of, to_topic_partitions
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
@@ -86,7 +86,7 @@ class ParallelCatchUp:
         """Partitions that are not in normal mode: the user gets the records in their buffers."""
         self._uncommitted: dict[PartitionKey, CatchUp] = {}
         """Partitions in normal mode whose checkpoints wait for a commit."""
-        self.switched_at: dict[PartitionKey, int] = {}
+        self.switched_at: dict[PartitionKey, TopicPartition] = {}
         """The user's position when a partition entered normal mode; valid until librdkafka reads a record there."""
         self._paused: set[PartitionKey] = set()
         """Paused by the user."""
@@ -285,7 +285,7 @@ class ParallelCatchUp:
                     assert_never(action)
         if catch_up.phase is Phase.NORMAL:
             del self.catch_ups[partition]
-            self.switched_at[partition] = catch_up.position
+            self.switched_at[partition] = at_offset(partition, catch_up.position, leader_epoch=catch_up.leader_epoch)
             if not catch_up.is_finished:
                 self._uncommitted[partition] = catch_up
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
@@ -38,7 +39,24 @@ def next_offset(record: Message) -> int:
 
 
 def position_after(record: Message) -> TopicPartition:
-    return TopicPartition(*partition_of_message(record), next_offset(record))
+    """Return the position after a record, with the record's leader epoch as confluent-kafka commits it."""
+    return at_offset(partition_of_message(record), next_offset(record), leader_epoch=record.leader_epoch())
+
+
+def at_offset(
+    partition: PartitionKey, offset: int, metadata: str | None = None, leader_epoch: int | None = None
+) -> TopicPartition:
+    """Return a partition with an offset and, for a commit, with metadata.
+
+    By the leader epoch a client detects a truncated log (KIP-320).
+    """
+    arguments: dict[str, Any] = {"metadata": metadata, "leader_epoch": leader_epoch}
+    return TopicPartition(*partition, offset, **{name: each for name, each in arguments.items() if each is not None})
+
+
+def are_topic_partitions(value: Any) -> bool:
+    """Return whether confluent-kafka accepts this argument as a list of partitions."""
+    return isinstance(value, list) and all(isinstance(each, TopicPartition) for each in value)
 
 
 def to_topic_partitions(partitions: Iterable[PartitionKey]) -> list[TopicPartition]:
@@ -56,10 +74,9 @@ def topic_partitions_at(
 
 def copy_of(topic_partition: TopicPartition) -> TopicPartition:
     """Return a copy that later changes by the user do not reach."""
-    copy = TopicPartition(topic_partition.topic, topic_partition.partition, topic_partition.offset)
-    if topic_partition.leader_epoch is not None:
-        copy.leader_epoch = topic_partition.leader_epoch
-    return copy
+    return at_offset(
+        partition_of(topic_partition), topic_partition.offset, topic_partition.metadata, topic_partition.leader_epoch
+    )
 
 
 def format_partitions(partitions: Iterable[PartitionKey]) -> str:

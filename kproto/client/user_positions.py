@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from kproto.client.assignment import Assignment
 from kproto.client.parallel_catch_up import ParallelCatchUp
-from kproto.client.topic_partitions import PartitionKey, partition_of
+from kproto.client.topic_partitions import PartitionKey, at_offset, partition_of
 
 
 class UserPositions:
@@ -27,37 +27,51 @@ class UserPositions:
         self._assignment = assignment
         self._parallel = parallel
         self._auto_store = auto_store
-        self._stored: dict[PartitionKey, int] = {}
+        self._stored: dict[PartitionKey, TopicPartition] = {}
 
     def position(self, topic_partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the user's positions; librdkafka's, except for partitions that catch up or have just caught up."""
-        results = self._consumer.position(topic_partitions)
-        if self._parallel is not None:
-            for result in results:
-                partition = partition_of(result)
-                catch_up = self._parallel.catch_ups.get(partition)
-                if catch_up is not None:
-                    result.offset = catch_up.position
-                elif result.offset < 0:
-                    result.offset = self._parallel.switched_at.get(partition, OFFSET_INVALID)
-        return results
+        """Return the user's positions; librdkafka's, except where librdkafka has read nothing yet."""
+        return list(map(self._position, self._consumer.position(topic_partitions)))
+
+    def _position(self, librdkafkas: TopicPartition) -> TopicPartition:
+        partition = partition_of(librdkafkas)
+        if self._parallel is not None and partition in self._parallel.catch_ups:
+            catch_up = self._parallel.catch_ups[partition]
+            return at_offset(partition, catch_up.position, leader_epoch=catch_up.leader_epoch)
+        if librdkafkas.offset >= 0:
+            return librdkafkas
+        if self._parallel is not None and partition in self._parallel.switched_at:
+            return self._parallel.switched_at[partition]
+        return self._assignment.moved_at.get(partition, librdkafkas)
 
     def store(self, offsets: Iterable[TopicPartition]) -> None:
         """Note the offsets of the user's `store_offsets`, which librdkafka has accepted."""
-        self._stored.update({partition_of(each): each.offset for each in offsets})
+        for each in offsets:
+            if each.offset >= 0:
+                self._stored[partition_of(each)] = each
+            else:
+                self._stored.pop(partition_of(each), None)
 
     def forget(self, partitions: Collection[PartitionKey]) -> None:
         for partition in partitions:
             self._stored.pop(partition, None)
 
-    def to_commit(self, partitions: Collection[PartitionKey] | None) -> dict[PartitionKey, int]:
-        """Return the offsets that a commit of these partitions (None: all) commits now."""
+    def to_commit(self, partitions: Collection[PartitionKey] | None) -> dict[PartitionKey, TopicPartition]:
+        """Return the offsets that a commit of these partitions (None: all) commits now.
+
+        A partition without an offset to commit has ``OFFSET_INVALID``, as in confluent-kafka's commits.
+        """
         wanted = [each for each in self._assignment.partitions if partitions is None or each in partitions]
+        without = {each: TopicPartition(*each) for each in wanted}
         if not self._auto_store:
-            return {each: self._stored[each] for each in wanted if each in self._stored}
+            return {**without, **{each: self._stored[each] for each in wanted if each in self._stored}}
+        read = self._assignment.positions(wanted)
         if self._parallel is None:
-            return self._assignment.positions(wanted)
-        catch_ups, switched_at = self._parallel.catch_ups, self._parallel.switched_at
-        behind = {each: catch_ups[each].offset_to_commit() for each in wanted if each in catch_ups}
-        caught_up = {each: switched_at[each] for each in wanted if each in switched_at}
-        return {**caught_up, **self._assignment.positions(wanted), **behind}
+            return {**without, **read}
+        switched_at = {each: at for each, at in self._parallel.switched_at.items() if each in without}
+        behind = {
+            each: at_offset(each, catch_up.offset_to_commit(), leader_epoch=catch_up.leader_epoch)
+            for each, catch_up in self._parallel.catch_ups.items()
+            if each in without
+        }
+        return {**without, **switched_at, **read, **behind}

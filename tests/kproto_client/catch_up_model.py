@@ -23,6 +23,10 @@ from kproto.client.decisions.settings import OnInvalidOffset, Settings
 SETTINGS = Settings(on_invalid_offset=OnInvalidOffset.NEAREST, parallel=True)
 
 
+EPOCH_RECORDS = 10
+"""The model's leader changes after so many offsets."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
     """A record of the model."""
@@ -32,6 +36,9 @@ class ModelRecord:
 
     def offset(self) -> int:
         return self.at
+
+    def leader_epoch(self) -> int:
+        return self.at // EPOCH_RECORDS
 
     def __len__(self) -> int:
         return self.size_bytes

@@ -68,6 +68,8 @@ class FetchedRecord(Protocol):
 
     def offset(self) -> int | None: ...
 
+    def leader_epoch(self) -> int | None: ...
+
     def __len__(self) -> int: ...
 
 
@@ -128,6 +130,8 @@ class PartitionCatchUp(Generic[R]):
         self._buffer2: deque[list[R]] = deque()
         """Runs in the order of the log. Within a run the next record is the LAST element, for `list.pop`."""
         self._consumer2_position = plan.ranges[0].start
+        self._leader_epochs: dict[Phase, int | None] = {}
+        """Of the last record that the consumer of each phase has read."""
 
         self._buffer1: deque[R] = deque()
         self._buffer1_bytes = 0
@@ -146,6 +150,7 @@ class PartitionCatchUp(Generic[R]):
         if not records:
             return
         last = _last_offset(records, self._consumer2_position)
+        self._leader_epochs[Phase.CATCHING_UP] = records[-1].leader_epoch()
         # A fetch may cross the end of the last range. The records from there on belong to consumer 1 (CK-66).
         if last >= self.consumer1_start:
             del records[bisect_left(records, self.consumer1_start, key=_offset) :]
@@ -196,6 +201,7 @@ class PartitionCatchUp(Generic[R]):
         assert not self._consumer1_is_paused, "I5: a paused consumer 1 gets no batch"
         if records:
             self._consumer1_position = _last_offset(records, self._consumer1_position) + 1
+            self._leader_epochs[Phase.DRAINING_BUFFER1] = records[-1].leader_epoch()
         self._buffer1.extend(records)
         self._buffer1_bytes += sum(map(len, records))
         if self._buffer1_bytes < self._buffer1_limit_bytes:
@@ -273,6 +279,20 @@ class PartitionCatchUp(Generic[R]):
             run = self.current_run()
             return _offset(run[-1]) if run else self._consumer2_position
         return _offset(self._buffer1[0]) if self._buffer1 else self._consumer1_position
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The leader epoch that belongs to the position: of the next record, else of the last one that was read.
+
+        A commit keeps the epoch. If the log is truncated before the next record, the epoch ends there at the latest, so
+        the next owner detects it (KIP-320).
+        """
+        if self.phase is Phase.CATCHING_UP:
+            run = self.current_run()
+            return run[-1].leader_epoch() if run else self._leader_epochs.get(Phase.CATCHING_UP)
+        if self._buffer1:
+            return self._buffer1[0].leader_epoch()
+        return self._leader_epochs.get(Phase.DRAINING_BUFFER1, self._leader_epochs.get(Phase.CATCHING_UP))
 
     @property
     def consumer1_position(self) -> int:
