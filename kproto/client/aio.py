@@ -7,81 +7,77 @@
         async for record in consumer:
             await process(record)
 
-Theory of operation
--------------------
-A worker thread calls librdkafka for at most `POLL_WAIT_S` at a time. The object keeps fetched records until it delivers
-them, so a cancelled wait loses no record. With automatic commits, a record counts as processed when the next record is
-requested or when the ``async with`` block ends without an exception. So a record whose `process` is cancelled is
-delivered again to the next owner of the partition.
+Records
+-------
+A thread polls librdkafka all the time (`background_polls`) and keeps the fetched records until they are delivered, so a
+cancelled wait loses no record. A record is *finished* when the next record is requested, or when the ``async with``
+block ends without an exception. Automatic commits commit finished records only. So a record whose `process` is
+cancelled is delivered again to the next owner of the partition.
+
+Rebalances
+----------
+A rebalance does not wait for `process`. Fetched records of revoked partitions are dropped. The new owner of a partition
+gets the record again that is being processed at this moment, as it is not finished. With
+``subscribe(..., finish_record=True)`` the revocation waits until the record is finished, and so does the rebalance.
+
+A program that hangs
+--------------------
+``max.poll.interval.ms`` is the longest time between a record and the request for the next one, as for other consumers;
+waiting for a record counts as a request. When the time has passed, the consumer leaves the group, ``on_revoke`` is
+called, and other members get its partitions. This happens even if the event loop is blocked. The next request raises
+`KafkaException` with the code ``_MAX_POLL_EXCEEDED``; the request after that waits in the group again.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection
+import math
+import weakref
 from functools import partial
+from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from kproto.client import consumer as blocking
-from kproto.client.configuration import AUTO_STORE
-from kproto.client.decisions.settings import boolean
-from kproto.client.topic_partitions import (
-    PartitionKey,
-    next_offset,
-    partition_of,
-    partition_of_message,
-    position_after,
-    topic_partitions_at,
-)
+from kproto.client import configuration
+from kproto.client.async_calls import AsyncCalls
+from kproto.client.background_polls import BackgroundPolls
+from kproto.client.consumer import RebalanceCallback
+from kproto.client.topic_partitions import partition_of, position_after
 
-T = TypeVar("T")
-POLL_WAIT_S = 0.05
-"""Longest call of librdkafka's poll, and so the longest delay of a cancellation."""
-BATCH_MAX_RECORDS = 500
+DEFAULTS: dict[str, Any] = {"fetch.queue.backoff.ms": 10}
+"""librdkafka's default, 1000, lets a program wait for records that takes them faster than this."""
+CHECKPOINT_INTERVAL_S = 0.001
+"""How long records are delivered without a checkpoint."""
+CONSUME_MAX = 1_000_000
+"""Of confluent-kafka."""
 
 __all__ = ["Consumer"]
 
 
-class Consumer:
+class Consumer(AsyncCalls):
     """`kproto.client.Consumer` with async methods. One task iterates; other tasks may call the other methods meanwhile.
 
     The caller owns the consumer and closes it, by `aclose` or by ``async with``.
 
     Cancellation:
-        One call at a time runs in a worker thread. A call that is cancelled while it waits for its turn has no effect.
-        A call that runs is not interrupted: it completes and returns, and the cancellation takes effect afterwards.
+        As of `AsyncCalls`: a call that has begun completes.
 
     Args:
-        config: as of `kproto.client.Consumer`. Its callbacks and those of `subscribe` are plain functions; a worker
-            thread calls them while a task waits for a record.
+        config: as of `kproto.client.Consumer`. Its callbacks and those of `subscribe` are plain functions, called in a
+            thread. The next request raises their exceptions.
 
     Raises:
         ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
     """
 
     def __init__(self, config: dict[str, Any], /, **kwargs: Any) -> None:
-        merged = {**config, **kwargs}
-        self._stores_processed = boolean(merged.get(AUTO_STORE, True)) is not False
-        """Whether delivered records are stored for commits once processed. If not, the user calls `store_offsets`."""
-        self._consumer = blocking.Consumer({**merged, AUTO_STORE: False})
-        self._turn = anyio.Lock()
-        self._fetched: deque[Message] = deque()
-        """Fetched and not yet delivered."""
-        self._fetched_of_paused: dict[PartitionKey, list[Message]] = {}
-        """The same, of partitions that the user has paused."""
-        self._processed: dict[PartitionKey, int] = {}
-        """Positions after the processed records, since librdkafka last stored them."""
-        self._delivered: dict[PartitionKey, int] = {}
-        """Positions after the delivered records of assigned partitions."""
-        self._current: Message | None = None
-        """The last delivered record; the user may still process it."""
+        super().__init__(BackgroundPolls({**DEFAULTS, **config, **kwargs}))
+        self._checkpoint_at = 0.0
+        weakref.finalize(self, self._polls.abandon).atexit = False
 
     async def __aenter__(self) -> Self:
         """Return the consumer.
@@ -94,97 +90,120 @@ class Consumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the consumer. After an exception, the last delivered record does not count as processed.
+        """Close the consumer. After an exception, the last delivered records do not count as finished.
 
         Cancellation:
             As of `aclose`.
         """
         if error is None:
-            self._finish_current()
+            with self._polls.locked() as records:
+                records.finish()
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Commit the processed records if commits are automatic, and leave the group.
+        """Commit the finished records if commits are automatic, and leave the group. A second call does nothing.
 
         Cancellation:
             Shielded: the consumer is closed in any case.
         """
         with anyio.CancelScope(shield=True):
-            await self._in_thread(self._close)
+            await anyio.to_thread.run_sync(self._polls.close)
 
     # -- records
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Message:
-        """Return the next record.
-
-        Cancellation:
-            As of `next_record`.
-        """
-        return await self.next_record()
-
     async def next_record(self) -> Message:
-        """Return the next record; from now on the record before counts as processed.
+        """Return the next record; from now on the record before counts as finished. ``async for`` calls it.
 
         Raises:
             NoOffsetForPartition, OffsetOutOfRange: as of `kproto.client.Consumer.poll`.
             KafkaException: an error that `kproto.client.Consumer.poll` returns as a message. The end of a partition is
                 no error.
+            RuntimeError: the consumer is closed.
+
+        Cancellation:
+            Loses no record: the next call delivers the fetched records. A checkpoint when it waits, and otherwise once
+            in a millisecond.
+        """
+        now = monotonic()
+        if now >= self._checkpoint_at:
+            self._polls.begin_request()
+            await anyio.lowlevel.checkpoint()
+            now = monotonic()
+            self._checkpoint_at = now + CHECKPOINT_INTERVAL_S
+        record = self._polls.next_record(now)
+        while record is None:
+            await self._wait(1)
+            record = self._polls.next_record(monotonic())
+        return record
+
+    __anext__ = next_record
+
+    async def poll(self, timeout: float | None = -1) -> Message | None:
+        """Return the next record, or None after the timeout in seconds (None, or less than 0: no timeout).
+
+        Raises:
+            NoOffsetForPartition, OffsetOutOfRange, KafkaException, RuntimeError: as of `next_record`.
 
         Cancellation:
             Loses no record: the next call delivers the fetched records.
         """
-        self._finish_current()
+        records = await self.consume(1, timeout)
+        return records[0] if records else None
+
+    async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
+        """Return this many records, or those that there are after the timeout. The records before count as finished.
+
+        Raises:
+            NoOffsetForPartition, OffsetOutOfRange, KafkaException, RuntimeError: as of `next_record`. The records that
+                were fetched before the error are returned first, even if they are fewer.
+            ValueError: less than 0 or more than 1,000,000 records are requested.
+
+        Cancellation:
+            Loses no record: the next call delivers the fetched records.
+        """
+        if not 0 <= num_messages <= CONSUME_MAX:
+            raise ValueError("num_messages must be between 0 and 1000000 (1M)")
+        self._polls.begin_request()
         await anyio.lowlevel.checkpoint()
-        while not self._fetched:
-            await self._in_thread(self._fetch)
-        record = self._fetched.popleft()
-        error = record.error()
-        if error is not None:
-            raise KafkaException(error)
-        self._current = record
-        self._delivered[partition_of_message(record)] = next_offset(record)
-        return record
+        if timeout != 0 and not self._polls.has(num_messages):
+            with anyio.move_on_after(math.inf if timeout is None or timeout < 0 else timeout):
+                await self._wait(num_messages)
+        return self._polls.take(num_messages)
 
     # -- partitions
 
     async def subscribe(
         self,
         topics: list[str],
-        on_assign: blocking.RebalanceCallback | None = None,
-        on_revoke: blocking.RebalanceCallback | None = None,
-        on_lost: blocking.RebalanceCallback | None = None,
+        on_assign: RebalanceCallback | None = None,
+        on_revoke: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+        *,
+        finish_record: bool = False,
     ) -> None:
         """As confluent-kafka's `subscribe`. Fetched records of revoked partitions are not delivered.
 
+        Args:
+            finish_record: a revocation first waits until the delivered records of the revoked partitions are finished,
+                at most until ``max.poll.interval.ms`` has passed since their request. ``on_revoke`` is called after it.
+                The program may commit meanwhile. Partitions that are lost are not waited for.
+
         Cancellation:
             As of the class.
         """
-
-        def revoked(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-            self._store_processed()
-            if on_revoke is not None:
-                on_revoke(member, partitions)
-            self._forget([partition_of(each) for each in partitions])
-
-        def lost(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-            callback = on_lost or on_revoke
-            if callback is not None:
-                callback(member, partitions)
-            self._forget([partition_of(each) for each in partitions])
-
-        given: dict[str, Any] = {} if on_assign is None else {"on_assign": on_assign}
-        await self._call(self._consumer.subscribe, topics, on_revoke=revoked, on_lost=lost, **given)
+        callbacks = (on_assign, on_revoke, on_lost)
+        await self._call(self._polls.subscribe, topics, *callbacks, finish_record=finish_record)
 
     async def unsubscribe(self) -> None:
-        """As confluent-kafka's `unsubscribe`.
+        """As confluent-kafka's `unsubscribe`. Fetched records are dropped.
 
         Cancellation:
             As of the class.
         """
-        await self._call(self._consumer.unsubscribe)
+        await self._call(self._polls.unsubscribe)
 
     async def assign(self, partitions: list[TopicPartition]) -> None:
         """As confluent-kafka's `assign`. Fetched records are dropped.
@@ -192,7 +211,7 @@ class Consumer:
         Cancellation:
             As of the class.
         """
-        await self._reassign(partial(self._consumer.assign, partitions))
+        await self._call(self._polls.assign, partial(self._consumer.assign, partitions))
 
     async def unassign(self) -> None:
         """As confluent-kafka's `unassign`. Fetched records are dropped.
@@ -200,15 +219,29 @@ class Consumer:
         Cancellation:
             As of the class.
         """
-        await self._reassign(self._consumer.unassign)
+        await self._call(self._polls.assign, self._consumer.unassign)
 
-    async def assignment(self) -> list[TopicPartition]:
-        """As confluent-kafka's `assignment`.
+    async def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        """As confluent-kafka's `incremental_assign`.
 
         Cancellation:
             As of the class.
         """
-        return await self._call(self._consumer.assignment)
+        await self._call(self._consumer.incremental_assign, partitions)
+
+    async def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
+        """As confluent-kafka's `incremental_unassign`. Fetched records of the partitions are dropped.
+
+        Cancellation:
+            As of the class.
+        """
+
+        def unassign() -> None:
+            self._polls.store_finished()
+            self._polls.forget({partition_of(each) for each in partitions})
+            self._consumer.incremental_unassign(partitions)
+
+        await self._call(unassign)
 
     async def seek(self, partition: TopicPartition) -> None:
         """As confluent-kafka's `seek`. Fetched records of the partition are dropped.
@@ -219,10 +252,8 @@ class Consumer:
 
         def seek() -> None:
             self._consumer.seek(partition)
-            is_paused = partition_of(partition) in self._fetched_of_paused
-            self._forget([partition_of(partition)])
-            if is_paused:
-                self._fetched_of_paused[partition_of(partition)] = []
+            with self._polls.locked() as records:
+                records.sought(partition_of(partition))
 
         await self._call(seek)
 
@@ -232,15 +263,7 @@ class Consumer:
         Cancellation:
             As of the class.
         """
-
-        def pause() -> None:
-            self._consumer.pause(partitions)
-            for partition in map(partition_of, partitions):
-                kept = [each for each in self._fetched if _is_record_of(each, partition)]
-                self._fetched = deque(each for each in self._fetched if not _is_record_of(each, partition))
-                self._fetched_of_paused.setdefault(partition, []).extend(kept)
-
-        await self._call(pause)
+        await self._call(self._polls.pause, {partition_of(each) for each in partitions})
 
     async def resume(self, partitions: list[TopicPartition]) -> None:
         """As confluent-kafka's `resume`.
@@ -248,13 +271,7 @@ class Consumer:
         Cancellation:
             As of the class.
         """
-
-        def resume() -> None:
-            for partition in map(partition_of, partitions):
-                self._fetched.extendleft(reversed(self._fetched_of_paused.pop(partition, [])))
-            self._consumer.resume(partitions)
-
-        await self._call(resume)
+        await self._call(self._polls.resume, {partition_of(each) for each in partitions})
 
     async def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the positions after the delivered records.
@@ -262,126 +279,64 @@ class Consumer:
         Cancellation:
             As of the class.
         """
-        results = await self._call(self._consumer.position, partitions)
-        for result in results:
-            result.offset = self._delivered.get(partition_of(result), result.offset)
-        return results
 
-    async def get_watermark_offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """As confluent-kafka's `get_watermark_offsets`.
+        def position() -> list[TopicPartition]:
+            results = self._consumer.position(partitions)
+            with self._polls.locked() as records:
+                delivered = records.delivered()
+            for result in results:
+                if partition_of(result) in delivered:
+                    result.offset = delivered[partition_of(result)].offset
+            return results
 
-        Cancellation:
-            As of the class.
-        """
-        return await self._call(self._consumer.get_watermark_offsets, partition)
+        return await self._call(position)
 
     # -- commits
 
     async def commit(
-        self, message: Message | None = None, offsets: list[TopicPartition] | None = None
+        self, message: Message | None = None, offsets: list[TopicPartition] | None = None, asynchronous: bool = False
     ) -> list[TopicPartition]:
-        """Commit and wait for the response. Without arguments, commit all delivered records, the last one included.
+        """Commit the offset after a record, offsets, or the positions after all delivered records, the last included.
+
+        With ``enable.auto.offset.store`` off, the latter are the offsets of `store_offsets`. Wait for the response and
+        return the results; if `asynchronous`, return none, at once: the response goes to the callback ``on_commit``.
 
         Cancellation:
             As of the class: a commit that has begun is carried out.
         """
+        if message is not None and offsets is not None:
+            raise ValueError("message and offsets are mutually exclusive")
         if message is not None:
             offsets = [position_after(message)]
-        elif offsets is None:
-            offsets = topic_partitions_at(self._delivered.items())
-        if not offsets:
-            await anyio.lowlevel.checkpoint()
-            return []
-        results: list[TopicPartition] = await self._call(self._consumer.commit, offsets=offsets, asynchronous=False)
-        return results
+        elif offsets is None and self._polls.stores_finished:
+            with self._polls.locked() as records:
+                offsets = list(records.delivered().values())
+            if not offsets:
+                await anyio.lowlevel.checkpoint()
+                return []
+        return await self._call(self._commit, offsets, asynchronous)
 
-    async def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """As confluent-kafka's `committed`.
+    def _commit(self, offsets: list[TopicPartition] | None, asynchronous: bool) -> list[TopicPartition]:
+        given: dict[str, Any] = {} if offsets is None else {"offsets": offsets}
+        try:
+            results: list[TopicPartition] | None = self._consumer.commit(**given, asynchronous=asynchronous)
+        except KafkaException as error:
+            if offsets is not None or error.args[0].code() != KafkaError._NO_OFFSET:
+                raise
+            results = None
+        return results or []
 
-        Cancellation:
-            As of the class.
-        """
-        return await self._call(self._consumer.committed, partitions)
-
-    async def store_offsets(self, offsets: list[TopicPartition]) -> None:
+    async def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         """Store the offsets of processed records, with ``enable.auto.offset.store`` off.
 
-        Cancellation:
-            As of the class.
-        """
-        await self._call(self._consumer.store_offsets, offsets=offsets)
-
-    # -- internals
-
-    async def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Run a function with arguments in a worker thread.
+        Raises:
+            KafkaException: ``enable.auto.offset.store`` is on; the consumer stores the offsets.
 
         Cancellation:
             As of the class.
         """
-        return await self._in_thread(partial(function, *args, **kwargs))
-
-    async def _in_thread(self, function: Callable[[], T]) -> T:
-        """Run a function in a worker thread, one at a time.
-
-        Cancellation:
-            As of the class: the lock is only released when the function has ended.
-        """
-        async with self._turn:
-            return await anyio.to_thread.run_sync(function)
-
-    async def _reassign(self, function: Callable[[], None]) -> None:
-        """Drop all fetched records and run a function that replaces the assignment.
-
-        Cancellation:
-            As of the class.
-        """
-
-        def reassign() -> None:
-            self._store_processed()
-            self._forget(list(self._delivered), all_records=True)
-            function()
-
-        await self._call(reassign)
-
-    def _finish_current(self) -> None:
-        record, self._current = self._current, None
-        if record is not None:
-            self._processed[partition_of_message(record)] = next_offset(record)
-
-    def _fetch(self) -> None:
-        # Runs in the worker thread and keeps the records in the object: a cancelled caller loses none.
-        self._store_processed()
-        first = self._consumer.poll(POLL_WAIT_S)
-        messages = [] if first is None else [first, *self._consumer.consume(BATCH_MAX_RECORDS, 0)]
-        for message in messages:
-            error = message.error()
-            if error is None and partition_of_message(message) in self._fetched_of_paused:
-                self._fetched_of_paused[partition_of_message(message)].append(message)
-            elif error is None or error.code() != KafkaError._PARTITION_EOF:
-                self._fetched.append(message)
-
-    def _store_processed(self) -> None:
-        """Store the offsets of processed records in librdkafka, for automatic commits."""
-        processed, self._processed = self._processed, {}
-        if processed and self._stores_processed:
-            self._consumer.store_offsets(offsets=topic_partitions_at(processed.items()))
-
-    def _forget(self, partitions: Collection[PartitionKey], *, all_records: bool = False) -> None:
-        gone = set(partitions)
-        kept = (each for each in self._fetched if each.error() is not None or partition_of_message(each) not in gone)
-        self._fetched = deque() if all_records else deque(kept)
-        for partition in gone:
-            self._delivered.pop(partition, None)
-            self._processed.pop(partition, None)
-            self._fetched_of_paused.pop(partition, None)
-        if self._current is not None and partition_of_message(self._current) in gone:
-            self._current = None
-
-    def _close(self) -> None:
-        self._store_processed()
-        self._consumer.close()
-
-
-def _is_record_of(message: Message, partition: PartitionKey) -> bool:
-    return message.error() is None and partition_of_message(message) == partition
+        if self._polls.stores_finished:
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{configuration.AUTO_STORE} is on"))
+        given = {"message": message, "offsets": offsets}
+        arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        await self._call(self._consumer.store_offsets, **arguments)

@@ -1,0 +1,237 @@
+"""`kproto.client.aio` and its group: rebalances while a record is processed, programs that hang, full buffers."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from kproto.client import fetched_records
+from kproto.client.aio import Consumer
+from kproto_server import Broker
+from tests.kproto_client.catch_up_cases import behind
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.anyio
+MANUAL = {"enable_auto_commit": False}
+
+
+@pytest.fixture(params=["trio", "asyncio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def short_sessions() -> Iterator[Broker]:
+    settings = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 100}
+    with Broker.running(settings=settings) as running:
+        yield running
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    await anyio.to_thread.run_sync(wait_until, condition, what)
+
+
+async def take(consumer: Consumer) -> tuple[int, int]:
+    """Return partition and offset of the next record."""
+    with anyio.fail_after(LIMIT_S):
+        return place(await anext(consumer))
+
+
+def place(record: Message) -> tuple[int, int]:
+    partition, offset = record.partition(), record.offset()
+    assert partition is not None
+    assert offset is not None
+    return partition, offset
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+async def test_a_member_joins_while_a_record_is_processed(kafka: KafkaFixture, strategy: str) -> None:
+    """The new member reads while the other one still processes its first record. Fetched records of the revoked
+    partition are dropped; the record that is being processed is read again if its partition is revoked."""
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30, 2)
+    config = kafka.config(group, partition_assignment_strategy=strategy)
+    async with Consumer(config) as first, Consumer(config) as second:
+        await first.subscribe([topic])
+        in_process = await take(first)
+        await until(lambda: len(first._polls.records) == 59, "all records")
+        await second.subscribe([topic])
+        of_second = [await take(second)]
+        revoked = of_second[0][0]
+        assert {each.partition for each in await first.assignment()} <= {1 - revoked}
+        of_second += [await take(second) for _ in range(29)]
+        assert of_second == [(revoked, offset) for offset in range(30)]
+        if strategy == "range":  # the other partition is assigned again, from its committed offset
+            expected = [(1 - revoked, offset) for offset in range(30)]
+        else:
+            expected = [(1 - revoked, offset) for offset in range(30) if (1 - revoked, offset) != in_process]
+        assert [await take(first) for _ in expected] == expected
+    assert [kafka.committed(group, topic, partition) for partition in (0, 1)] == [30, 30]
+
+
+async def test_the_record_is_finished_first_if_the_user_says_so(kafka: KafkaFixture) -> None:
+    """The program can commit meanwhile, and the new owner does not get the record again."""
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30)
+    revoked: list[str] = []
+
+    def on_revoke(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        revoked.append("on_revoke")
+
+    config = kafka.config(group, partition_assignment_strategy="roundrobin", **MANUAL)
+    async with Consumer(config) as first:
+        await first.subscribe([topic], on_revoke=on_revoke, finish_record=True)
+        assert await take(first) == (0, 0)
+        async with Consumer(config) as second, anyio.create_task_group() as tasks:
+            await second.subscribe([topic])
+            await until(lambda: first._polls._waits_for_finish, "the revocation")
+            with anyio.fail_after(LIMIT_S):
+                (result,) = await first.commit()
+                assert result.offset == 1
+                assert [each.offset for each in await first.position([TopicPartition(topic, 0)])] == [1]
+            assert revoked == []
+            tasks.start_soon(swallow, first)
+            await until(lambda: revoked == ["on_revoke"], "on_revoke")
+            tasks.cancel_scope.cancel()
+    assert kafka.committed(group, topic) == 1
+
+
+async def swallow(consumer: Consumer) -> None:
+    async for _ in consumer:
+        pass
+
+
+async def test_a_program_that_hangs_loses_its_partitions_and_comes_back(short_sessions: Broker) -> None:
+    """``max.poll.interval.ms``: also while the event loop is blocked."""
+    kafka = KafkaFixture(short_sessions.bootstrap_servers)
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30, 2)
+    short = {"session.timeout.ms": 300, "max.poll.interval.ms": 400}
+    async with Consumer({**kafka.config(group), **short}) as hanging:
+        await hanging.subscribe([topic])
+        await take(hanging)
+        with kafka.consumer(group, **MANUAL) as other:
+            other.subscribe([topic])
+
+            def owns_both() -> bool:
+                other.poll(0.05)
+                return len(other.assignment()) == 2
+
+            wait_until(owns_both, "both partitions, one of them by a rebalance")  # blocks the event loop
+            assert kafka.committed(group, topic, 0) == kafka.committed(group, topic, 1) == 0
+            with pytest.raises(KafkaException) as raised:
+                await take(hanging)
+            assert raised.value.args[0].code() == KafkaError._MAX_POLL_EXCEEDED
+        assert sorted([await take(hanging) for _ in range(60)])[-1] == (1, 29)
+
+
+async def test_a_member_that_waits_for_records_stays(short_sessions: Broker) -> None:
+    """Waiting for longer than ``max.poll.interval.ms`` is no hang."""
+    kafka = KafkaFixture(short_sessions.bootstrap_servers)
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 1)
+    short = {"session.timeout.ms": 300, "max.poll.interval.ms": 1000}
+    async with Consumer({**kafka.config(group), **short}) as consumer:
+        await consumer.subscribe([topic])
+        await take(consumer)
+        member = await consumer.memberid()
+        with anyio.move_on_after(1.2):
+            await anext(consumer)
+        assert await consumer.memberid() == member
+        await anyio.to_thread.run_sync(kafka.write, topic, 1)
+        assert await take(consumer) == (0, 1)
+
+
+async def test_full_buffers_do_not_stop_the_polls(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partitions are paused meanwhile; a partition that the user has paused stays paused."""
+    monkeypatch.setattr(fetched_records, "RECORDS_MAX", 10)
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 60, 3)
+    paused = TopicPartition(topic, 2, 0)
+    config = kafka.config(group, **MANUAL)
+    async with Consumer(config) as first, Consumer(config) as second:
+        await first.subscribe([topic])
+        in_process = await take(first)
+        await first.pause([paused])
+        await first.seek(paused)
+        await until(lambda: first._polls._held == {(topic, 0), (topic, 1)}, "paused partitions")
+        assert len(first._polls.records) <= 20
+        expected = {(partition, offset) for partition in (0, 1) for offset in range(60)} - {in_process}
+        assert {await take(first) for _ in expected} == expected
+        await first.resume([paused])
+        assert [await take(first) for _ in range(60)] == [(2, offset) for offset in range(60)]
+        for partition in range(3):
+            await first.seek(TopicPartition(topic, partition, 0))
+        await until(lambda: len(first._polls._held) == 3, "paused partitions")
+        await second.subscribe([topic])
+        await take(second)
+        owned = {each.partition for each in await second.assignment()}
+        expected = {(partition, offset) for partition in {0, 1, 2} - owned for offset in range(60)}
+        assert {await take(first) for _ in expected} == expected
+
+
+async def test_exceptions_of_callbacks_are_raised_and_lose_no_record(kafka: KafkaFixture) -> None:
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 20)
+
+    def failing(*_: Any) -> None:
+        raise ValueError("of the callback")
+
+    config = {**kafka.config(group, statistics_interval_ms=20), "stats_cb": failing}
+    offsets: list[int] = []
+    failures = 0
+    async with Consumer(config) as consumer:
+        await consumer.subscribe([topic], on_assign=failing)
+        while len(offsets) < 20 or failures < 2:
+            try:
+                offsets += [(await take(consumer))[1]]
+            except ValueError:
+                failures += 1
+    assert offsets == list(range(20))
+    with pytest.raises(TypeError, match="on_lost"):
+        await consumer.subscribe([topic], on_lost="nothing")  # type: ignore[arg-type]
+
+
+async def test_unsubscribe_and_revocation_leave_no_record(kafka: KafkaFixture) -> None:
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 50)
+    async with Consumer(kafka.config(group)) as consumer:
+        await consumer.subscribe([topic])
+        assert await take(consumer) == (0, 0)
+        await consumer.unsubscribe()
+        assert await consumer.consume(1, 0.1) == []
+        await consumer.subscribe([topic])
+        assert await take(consumer) in ((0, 0), (0, 1))
+
+
+async def test_a_closed_consumer_ends_the_waits_of_other_tasks(kafka: KafkaFixture) -> None:
+    consumer = Consumer(kafka.config(unique_name("group")))
+    closed: list[str] = []
+
+    async def wait() -> None:
+        with pytest.raises(RuntimeError, match="Consumer closed"):
+            await anext(consumer)
+        closed.append("next_record")
+
+    with anyio.fail_after(LIMIT_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.lowlevel.checkpoint()
+            await consumer.aclose()
+    assert closed == ["next_record"]
+    await consumer.aclose()
+    for call in (consumer.next_record, consumer.consume, consumer.assignment):
+        with pytest.raises(RuntimeError, match="Consumer closed"):
+            await call()
+
+
+async def test_a_consumer_that_is_dropped_leaves_its_group(kafka: KafkaFixture, broker: Broker) -> None:
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 5)
+    consumer = Consumer(kafka.config(group))
+    await consumer.subscribe([topic])
+    await take(consumer)
+    assert len(broker.groups.members(group)) == 1
+    del consumer
+    gc.collect()
+    await until(lambda: not broker.groups.members(group), "the member's leave")
