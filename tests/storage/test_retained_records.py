@@ -23,12 +23,14 @@ from kproto.records.control import ControlType, build_end_marker
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import RecordBatch, build_record_batch
+from kproto.records.segment_files import segment_name
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.retained_records import RetainedRecords
 from kproto_server.testing.simulated_disk import SimulatedDisk
+from tests.partition_log.conversation_contents import contents, sealed
 
 NOW_MS = 1_700_000_000_000
 RETENTION_MS = 1000
@@ -322,3 +324,35 @@ def test_the_fast_path_takes_batches_of_up_to_1000_records(count: int, monkeypat
     assert [(record.key, record.value) for record in left.records()] == [
         (record.key, record.value) for record in log[-1].records
     ]
+
+
+ODD = {
+    "bytes behind", "falling deltas", "equal deltas", "negative deltas", "deltas beyond the last", "fewer records",
+    "size too large", "more records",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", sorted(ODD))
+def test_a_batch_that_cannot_be_read_or_whose_offsets_do_not_rise_is_retained_whole(kind: str) -> None:
+    """Its keys count for nothing, and the log around it is compacted, with the fast path and without."""
+    payload, fields = contents()[kind]
+    odd = with_base_offset(sealed(payload, **fields), 1)
+    old, middle, new = (
+        build_record_batch([Record(b"k", value, timestamp=NOW_MS, offset=offset)])
+        for value, offset in ((b"0", 0), (b"3", 4), (b"9", 9))
+    )
+    assert retained_of([old, odd, middle, new]) == [b"", None, b"", None]
+    assert retained_of([old, odd]) == [None, None]
+    disk = SimulatedDisk()
+    disk.make_directory("t-0")
+    write_segment(disk, 0, old + odd + middle + new)
+    write_segment(disk, 10, b"")
+    assert compacted(LogDir(disk, durability="os"))[segment_name(0)] == odd + new
+
+
+def retained_of(log: list[bytes]) -> list[bytes | None]:
+    return run(RetainedRecords(NOW_MS, RETENTION_MS), log)
+
+
+def with_base_offset(batch: bytes, base_offset: int) -> bytes:
+    return base_offset.to_bytes(8, "big") + batch[8:]

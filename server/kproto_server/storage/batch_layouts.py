@@ -29,25 +29,28 @@ class Layout:
 
 
 class Layouts:
-    """All layouts found so far. For each size and record count, values are expected at one set of positions only."""
+    """All layouts found so far. Values are expected at one set of positions only for each size, record count and last
+    offset delta."""
 
     def __init__(self) -> None:
-        self._by_size: dict[tuple[int, int], tuple[Struct, dict[tuple[bytes, ...], Layout]]] = {}
+        self._by_size: dict[tuple[int, int, int], tuple[Struct, dict[tuple[bytes, ...], Layout]]] = {}
         self.all: list[Layout] = []
         self._size_bytes = 0
 
-    def find(self, records: bytes, count: int) -> Layout | None:
-        """Return the layout of a batch with these records; None if it is not known."""
-        found = self._by_size.get((len(records), count))
+    def find(self, records: bytes, count: int, last: int) -> Layout | None:
+        """Return the layout of a batch with these records and last offset delta; None if it is not known."""
+        found = self._by_size.get((len(records), count, last))
         return None if found is None else found[1].get(found[0].unpack(records))
 
-    def add(self, records: bytes, keys: tuple[tuple[bytes, int], ...], values: list[tuple[int, int]]) -> Layout | None:
+    def add(
+        self, records: bytes, keys: tuple[tuple[bytes, int], ...], values: list[tuple[int, int]], last: int
+    ) -> Layout | None:
         """Add the layout of a batch with these records, keys and ranges of values; return None if memory is full."""
         self._size_bytes += MEMORY_FACTOR * len(records)
         if self._size_bytes > LAYOUTS_SIZE_MAX_BYTES:
             return None
         between = _between(values, len(records))
-        size = (len(records), len(keys))
+        size = (len(records), len(keys), last)
         found = self._by_size.get(size)
         if found is None or found[0].format != between.format:
             found = self._by_size[size] = (between, {})

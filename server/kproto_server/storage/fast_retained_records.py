@@ -20,7 +20,7 @@ from kproto.records.batch_header import CHECKED_FROM, HEADER_SIZE, LENGTH_MIN, L
 from kproto.records.checksum import crc32c
 from kproto_server.storage.batch_layouts import Layout, Layouts
 
-HEAD = header_struct("base_offset", "batch_length", "magic", "crc", "attributes", "record_count")
+HEAD = header_struct("base_offset", "batch_length", "magic", "crc", "attributes", "last_offset_delta", "record_count")
 RECORD_COUNT_MAX = 1000
 """Offset deltas of more records can take three bytes."""
 
@@ -46,25 +46,25 @@ class FastRetainedRecords:
         """
         find = self._layouts.find
         while start < until and (head := _whole_batch(buffer, start)) is not None:
-            base, end, count = head
+            base, end, count, last = head
             if base >= first_dirty:
                 records = buffer[start + HEADER_SIZE : end]
-                layout = find(records, count)
+                layout = find(records, count, last)
                 if layout is not None:
                     layout.newest = base
-                elif not self._add_layout(records, base, count):
+                elif not self._add_layout(records, base, count, last):
                     return start
             start = end
         return start
 
-    def _add_layout(self, records: bytes, base: int, count: int) -> bool:
+    def _add_layout(self, records: bytes, base: int, count: int, last: int) -> bool:
         """Note a batch of a new layout; return False if the fast path does not take it."""
-        parsed = _parse_records(records, count)
+        parsed = _parse_records(records, count, last)
         if parsed is None:
             return False
         keys, values = parsed
         self._offset_map.update([(key, base + delta) for key, delta in keys])
-        layout = self._layouts.add(records, keys, values)
+        layout = self._layouts.add(records, keys, values, last)
         if layout is not None:
             layout.newest = base
         return True
@@ -89,13 +89,13 @@ class FastRetainedRecords:
         ranges: list[Range] = []
         begin = start
         while start < until and (head := _whole_batch(buffer, start)) is not None:
-            base, end, count = head
+            base, end, count, last = head
             if base >= end_offset:
                 break
             records = buffer[start + HEADER_SIZE : end]
-            layout = find(records, count)
+            layout = find(records, count, last)
             is_superseded = layout is not None and layout.newest > base
-            retained = 0 if is_superseded else self._retained_count(layout, records, base, count)
+            retained = 0 if is_superseded else self._retained_count(layout, records, base, count, last)
             if retained == 0:
                 if begin < start:
                     ranges.append((begin, start))
@@ -107,12 +107,12 @@ class FastRetainedRecords:
             ranges.append((begin, start))
         return start, ranges
 
-    def _retained_count(self, layout: Layout | None, records: bytes, base: int, count: int) -> int:
+    def _retained_count(self, layout: Layout | None, records: bytes, base: int, count: int, last: int) -> int:
         """Return the number of retained records of a batch; -1 if the fast path does not take it."""
         if layout is not None:
             keys = layout.keys
         else:
-            parsed = _parse_records(records, count)
+            parsed = _parse_records(records, count, last)
             if parsed is None:
                 return -1
             keys = parsed[0]
@@ -120,11 +120,11 @@ class FastRetainedRecords:
         return sum([get(key, 0) <= base + delta for key, delta in keys])
 
 
-def _whole_batch(buffer: bytes, start: int) -> tuple[int, int, int] | None:
-    """Return base offset, end position and record count of a batch; None if the fast path does not take it."""
+def _whole_batch(buffer: bytes, start: int) -> tuple[int, int, int, int] | None:
+    """Return base offset, end position, record count and last offset delta; None if the fast path does not take it."""
     if start + HEADER_SIZE > len(buffer):
         return None
-    base, length, magic, crc, attributes, count = HEAD.unpack_from(buffer, start)
+    base, length, magic, crc, attributes, last, count = HEAD.unpack_from(buffer, start)
     end = start + LOG_OVERHEAD + length
     if (
         end > len(buffer)
@@ -135,17 +135,17 @@ def _whole_batch(buffer: bytes, start: int) -> tuple[int, int, int] | None:
         or crc32c(buffer[start + CHECKED_FROM : end]) != crc
     ):
         return None
-    return base, end, count
+    return base, end, count, last
 
 
-def _parse_records(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
+def _parse_records(records: bytes, count: int, last: int) -> tuple[Keys, list[Range]] | None:
     """Return keys with offset deltas, and the ranges of the values; None if the fast path does not take the batch.
 
     Varints of one and two bytes are decoded in place, which a call for each would make three times as slow.
     """
     keys: list[tuple[bytes, int]] = []
     values: list[Range] = []
-    p, end = 0, len(records)
+    p, end, previous = 0, len(records), -1
     try:
         while p < end:
             size = records[p]
@@ -163,6 +163,10 @@ def _parse_records(records: bytes, count: int) -> tuple[Keys, list[Range]] | Non
                     return None
                 delta = delta & 0x7F | records[p + 4] << 7
                 key += 1
+            # An odd zigzag delta is negative. `RetainedRecords` retains a batch whose offsets do not rise.
+            if delta & 1 or delta <= previous:
+                return None
+            previous = delta
             key_size = records[key - 1]
             # An odd zigzag size is negative: a null key. Keys of more than 63 bytes have a size of two bytes.
             if records[p + 2] > 0x7F or key_size > 0x7F or key_size & 1:
@@ -184,4 +188,4 @@ def _parse_records(records: bytes, count: int) -> tuple[Keys, list[Range]] | Non
             p = record_end
     except IndexError:
         return None
-    return (tuple(keys), values) if p == end and len(keys) == count else None
+    return (tuple(keys), values) if p == end and len(keys) == count and previous >> 1 <= last else None

@@ -27,13 +27,19 @@
 # *Message sets* of magic 0 and 1 are retained whole or not at all, and their tombstones until there is a newer record:
 # they have no attribute for a delete horizon (Kafka uses the modification time of the file).
 #
+# *Unreadable batches*, and batches whose offsets do not rise, are retained whole, and their keys count for nothing: a
+# broker accepts such records uncompressed. Kafka's cleaner gives up the log at a batch that it cannot rebuild
+# (measured on 3.9.2).
+#
 # Both passes are generators, which yield inside large batches, so that the event loop is not blocked.
 
 from __future__ import annotations
 
 from hashlib import blake2b
+from operator import lt
 from typing import TYPE_CHECKING
 
+from kproto.errors import DecodeError
 from kproto.records.batch_header import (
     APPEND_TIME,
     CHECKED_FROM,
@@ -54,6 +60,7 @@ from kproto_server.storage.record_positions import record_positions, with_timest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from kproto.records.record import Record
     from kproto_server.storage.record_positions import RecordPosition
 
 KEY_SIZE_MAX_BYTES = 64
@@ -102,8 +109,7 @@ class RetainedRecords:
     def add_to_offset_map(self, batch: bytes) -> Iterator[None]:
         """Add the keys of the next batch to the offset map."""
         if batch[MAGIC_POSITION] != MAGIC:
-            # The checksum was checked when the batch was read from the segment.
-            for record in read_legacy_batch(batch, check_crc=False)[0].records():
+            for record in _legacy_records(batch):
                 if record.key is not None:
                     self.offset_map[_map_key(record.key)] = record.offset
             return
@@ -118,13 +124,11 @@ class RetainedRecords:
             transaction = self._open_transactions.setdefault(header.producer_id, _Transaction())
             transaction.base_offsets.append(base)
             offset_map = transaction.offset_map
-        data, position = _records(batch, header)
-        for left in range(header.record_count, 0, -RECORDS_PER_STEP):
-            records, position = record_positions(data, position, min(left, RECORDS_PER_STEP))
-            for _, _, _, _, offset_delta, key, is_tombstone in records:
-                if key is not None and not (is_transactional and is_tombstone):
-                    offset_map[key if len(key) <= KEY_SIZE_MAX_BYTES else _map_key(key)] = base + offset_delta
-            if left > RECORDS_PER_STEP:
+        read = yield from _read(batch, header)
+        for index, (_, _, _, _, offset_delta, key, is_tombstone) in enumerate(() if read is None else read[1], 1):
+            if key is not None and not (is_transactional and is_tombstone):
+                offset_map[key if len(key) <= KEY_SIZE_MAX_BYTES else _map_key(key)] = base + offset_delta
+            if not index % RECORDS_PER_STEP:
                 yield
 
     def _end_transaction(self, header: RecordBatchHeader, batch: bytes) -> None:
@@ -146,31 +150,32 @@ class RetainedRecords:
     def filter_batch(self, batch: bytes) -> Generator[None, None, bytes | None]:
         """Return the retained part of the next batch: None for all of it unchanged, or empty bytes for nothing."""
         if batch[MAGIC_POSITION] != MAGIC:
-            records = read_legacy_batch(batch, check_crc=False)[0].records()
+            records = _legacy_records(batch)
             is_retained = any(record.key is None or self._is_newest(record.key, record.offset) for record in records)
-            return None if is_retained else b""
+            return None if is_retained or not records else b""
         header = read_header(batch)
         if header.attributes & CONTROL:
             return self._filter_marker(header, batch)
         base = header.base_offset
         if base in self._aborted:
             return b""
-        # A compressed batch is decompressed as a whole, however few of its records are retained.
-        data, position = _records(batch, header)
+        read = yield from _read(batch, header)
+        if read is None:
+            if header.attributes & TRANSACTIONAL:
+                self._producers_with_records.add(header.producer_id)
+            return None
+        data, positions = read
         has_horizon = header.attributes & DELETE_HORIZON
         is_past_horizon = has_horizon and header.base_timestamp <= self._now_ms
         retained: list[RecordPosition] = []
         has_tombstones = False
-        for left in range(header.record_count, 0, -RECORDS_PER_STEP):
-            positions, position = record_positions(data, position, min(left, RECORDS_PER_STEP))
-            for record in positions:
-                key = record[5]
-                is_newest = key is None or self._is_newest(key, base + record[4])
-                if (is_past_horizon and record[6]) or not is_newest:
-                    continue
+        for index, record in enumerate(positions, 1):
+            key = record[5]
+            is_newest = key is None or self._is_newest(key, base + record[4])
+            if is_newest and not (is_past_horizon and record[6]):
                 retained.append(record)
                 has_tombstones = has_tombstones or record[6]
-            if left > RECORDS_PER_STEP:
+            if not index % RECORDS_PER_STEP:
                 yield
         if retained and header.attributes & TRANSACTIONAL:
             self._producers_with_records.add(header.producer_id)
@@ -210,6 +215,33 @@ def _records(batch: bytes, header: RecordBatchHeader) -> tuple[bytes, int]:
     if compression is Compression.NONE:
         return batch, HEADER_SIZE
     return decompress(compression, batch[HEADER_SIZE:]), 0
+
+
+def _read(batch: bytes, header: RecordBatchHeader) -> Generator[None, None, tuple[bytes, list[RecordPosition]] | None]:
+    """Return the uncompressed records of a batch, and their positions; None if the batch is retained whole.
+
+    A compressed batch is decompressed as a whole, however few of its records are retained.
+    """
+    positions: list[RecordPosition] = []
+    try:
+        data, position = _records(batch, header)
+        for left in range(header.record_count, 0, -RECORDS_PER_STEP):
+            some, position = record_positions(data, position, min(left, RECORDS_PER_STEP))
+            positions += some
+            if left > RECORDS_PER_STEP:
+                yield
+    except DecodeError:
+        return None
+    deltas = [-1, *(record.offset_delta for record in positions), header.last_offset_delta + 1]
+    return (data, positions) if position == len(data) and all(map(lt, deltas, deltas[1:])) else None
+
+
+def _legacy_records(batch: bytes) -> list[Record]:
+    """Return the records of a message set, whose checksum was checked before; none if they cannot be read."""
+    try:
+        return list(read_legacy_batch(batch, check_crc=False)[0].records())
+    except DecodeError:
+        return []
 
 
 def _is_abort(header: RecordBatchHeader, batch: bytes) -> bool:
