@@ -63,8 +63,9 @@ class Module:
     def _encoder(self, verb: str, cls: type[VersionedStruct], version: int, result: str) -> None:
         """Add an encoder that returns the body, or a generator that yields it in pieces."""
         name = self.constants.class_name(cls)
-        encoder = EncoderEmitter(self.constants, expect_one=cls._api_key in EXPECT_ONE)
-        encoder.in_slices = result == "yield"
+        in_slices = result == "yield"
+        encoder = EncoderEmitter(self.constants, expect_one=cls._api_key in EXPECT_ONE and not in_slices)
+        encoder.in_slices = in_slices
         encoder.struct(construct_of(cls, version), "value")
         encoder.flush()
         done = ["        return"] if encoder.in_slices else []

@@ -97,7 +97,7 @@ class OffsetFetchResponseGroup(Struct):
     error_code: Int16 = 0
 
 
-class OffsetFetchResponse(Response, api_key=9, versions=(0, 10), flexible=6):
+class OffsetFetchResponse(Response, api_key=9, versions=(0, 10), flexible=6, has_slices=True):
     """v1: layout of v0
     v2: + error_code; for errors of the group
     v3: + throttle_time_ms

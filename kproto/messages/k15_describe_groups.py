@@ -41,7 +41,7 @@ class DescribedGroup(Struct):
     """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
-class DescribeGroupsResponse(Response, api_key=15, versions=(0, 6), flexible=5):
+class DescribeGroupsResponse(Response, api_key=15, versions=(0, 6), flexible=5, has_slices=True):
     """v1: + throttle_time_ms
     v2: layout of v1; throttled at the client
     v3: + groups[].authorized_operations

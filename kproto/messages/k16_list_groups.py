@@ -28,7 +28,7 @@ class ListedGroup(Struct):
     group_type: Annotated[String, since(5), ignorable] = ""
 
 
-class ListGroupsResponse(Response, api_key=16, versions=(0, 5), flexible=3):
+class ListGroupsResponse(Response, api_key=16, versions=(0, 5), flexible=3, has_slices=True):
     """v1: + throttle_time_ms
     v2: layout of v1; throttled at the client
     v3: flexible

@@ -43,7 +43,7 @@ class DescribeLogDirsResult(Struct):
     is_cordoned: Annotated[Bool, since(5), ignorable] = False
 
 
-class DescribeLogDirsResponse(Response, api_key=35, versions=(0, 5), flexible=2):
+class DescribeLogDirsResponse(Response, api_key=35, versions=(0, 5), flexible=2, has_slices=True):
     """v1: layout of v0; throttled at the client
     v2: flexible
     v3: + error_code

@@ -21,7 +21,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.handlers import k03_metadata
-from kproto_server.handlers.k01_fetch import RESPONSE_MAX_BYTES, SMALL_BYTES
+from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, RESPONSE_MAX_BYTES, SMALL_BYTES
 from kproto_server.handlers.k03_metadata import BY_ID_SINCE, SMALL_PARTITIONS
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.connection import Connection
@@ -251,8 +251,8 @@ def test_a_response_in_slices_equals_one_that_is_made_at_once(version: int, monk
     assert seen[0] == seen[1]
 
 
-def produce(broker: InMemoryBroker, count: int) -> None:
-    records = build_record_batch([Record(b"k", bytes(BATCH_BYTES))])
+def produce(broker: InMemoryBroker, count: int, size_bytes: int = BATCH_BYTES) -> None:
+    records = build_record_batch([Record(b"k", bytes(size_bytes))])
     topics = (TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=records),)),)
     client = broker.connect()
     for _ in range(count):
@@ -271,6 +271,17 @@ def test_a_fetch_returns_no_more_than_the_limit_of_the_broker() -> None:
     response = broker.connect().ask(fetch(2**31 - 1), 4)
     size = len(response.responses[0].partitions[0].records)  # type: ignore[attr-defined]  # a FetchResponse
     assert RESPONSE_MAX_BYTES - 2 * BATCH_BYTES < size <= RESPONSE_MAX_BYTES
+
+
+def test_a_fetch_of_converted_records_returns_less() -> None:
+    """Versions 0 to 3, whose records are converted one by one."""
+    broker = InMemoryBroker(kafka_version="3.9", topics={"t": 1})
+    batch_bytes, count = CONVERTED_MAX_BYTES // 10, 15
+    produce(broker, count, batch_bytes)
+    for version, expected in ((3, 10), (4, count)):
+        response = broker.connect().ask(fetch(2**31 - 1), version)
+        records = response.responses[0].partitions[0].records  # type: ignore[attr-defined]  # a FetchResponse
+        assert len(records) // batch_bytes in (expected, expected - 1)
 
 
 def test_a_fetch_of_many_records_returns_as_many_after_its_turn_as_it_wanted() -> None:

@@ -104,14 +104,17 @@ class GroupCoordinator:
             return simple_group(group_id)
         return group
 
-    def all_groups(self) -> Iterator[Group]:
-        """Yield all groups, first those that exist by their offsets alone. Nothing may be changed meanwhile."""
+    def group_list(self) -> list[str | Group]:
+        """Return all groups, first the ids of those that exist by their offsets alone."""
+        ids: list[str] = []
         if self.behavior.offsets_create_group:
             known = self.groups.get
-            for group_id in sorted(self.offsets.group_ids()):
-                if known(group_id) is None:
-                    yield simple_group(group_id)
-        yield from self.groups
+            ids = sorted([group_id for group_id in self.offsets.group_ids() if known(group_id) is None])
+        return [*ids, *self.groups]
+
+    def all_groups(self) -> Iterator[Group]:
+        """Yield all groups, first those that exist by their offsets alone."""
+        return (simple_group(one) if isinstance(one, str) else one for one in self.group_list())
 
     def new_member_id(self, name: str) -> str:
         """Return a member id that begins with the client's id or the instance's: a random UUID follows (GP-14)."""

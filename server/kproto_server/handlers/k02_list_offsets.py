@@ -19,11 +19,14 @@ from kproto.messages.k02_list_offsets import (
 from kproto.records.batches import read_records
 from kproto_server.handlers._partitions import leader_error, topic_to_read
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import CloseConnection
+from kproto_server.requests.deferred import CloseConnection, in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto_server.cluster.topics import Partition
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DelayedOperation
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
@@ -44,6 +47,8 @@ NONE_FOUND = -1
 NO_EPOCH = -1
 
 ISOLATION_LEVELS = (0, 1)
+SLICE_RECORDS = 10_000
+"""Records that are decoded before other connections are served: 10 to 20 ms."""
 
 
 class FoundOffset(NamedTuple):
@@ -82,18 +87,31 @@ class ListOffsetsBehavior(VersionBehavior):
         return self.at_least(2, 2)
 
 
-def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=tuple(
-            ListOffsetsTopicResponse(name=topic.name, partitions=_partitions(topic, request.isolation_level, context))
-            for topic in request.topics
-        )
-    )
+def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[None, None, ListOffsetsResponse]:
+    budget = ReadBudget()
+    topics = []
+    for topic in request.topics:
+        partitions = yield from _partitions(topic, request.isolation_level, context, budget)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+class ReadBudget:
+    """The records that may still be read before other connections are served."""
+
+    __slots__ = ("records_left",)
+
+    def __init__(self) -> None:
+        self.records_left: int = SLICE_RECORDS
 
 
 def _partitions(
-    requested: ListOffsetsTopic, isolation_level: int, context: RequestContext
-) -> tuple[ListOffsetsPartitionResponse, ...]:
+    requested: ListOffsetsTopic, isolation_level: int, context: RequestContext, budget: ReadBudget
+) -> Generator[None, None, tuple[ListOffsetsPartitionResponse, ...]]:
     """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
     behavior = context.behavior(ListOffsetsBehavior)
     if isolation_level not in ISOLATION_LEVELS:
@@ -103,19 +121,22 @@ def _partitions(
             _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in requested.partitions
         )
     counts = Counter(partition.partition_index for partition in requested.partitions)
-    responses = [
-        _refused(partition.partition_index, ErrorCode.INVALID_REQUEST)
-        if context.api_version > 0 and counts[partition.partition_index] > 1
-        else _partition(requested.name, partition, context)
-        for partition in requested.partitions
-    ]
+    responses = []
+    for partition in requested.partitions:
+        if context.api_version > 0 and counts[partition.partition_index] > 1:
+            responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
+            continue
+        responses.append(_partition(requested.name, partition, context, budget))
+        if budget.records_left < 0:
+            budget.records_left = SLICE_RECORDS
+            yield
     if not behavior.returns_each_duplicate:
         return tuple({one.partition_index: one for one in responses}.values())
     return tuple(responses)
 
 
 def _partition(
-    topic_name: str, requested: ListOffsetsPartition, context: RequestContext
+    topic_name: str, requested: ListOffsetsPartition, context: RequestContext, budget: ReadBudget
 ) -> ListOffsetsPartitionResponse:
     if requested.timestamp < 0 and _is_refused(requested.timestamp, context):
         return _refused(requested.partition_index, ErrorCode.UNSUPPORTED_VERSION)
@@ -127,7 +148,7 @@ def _partition(
     if context.api_version == 0:
         return _v0_response(requested, partition, context)
     try:
-        found = _find_offset(partition, requested.timestamp, context)
+        found = _find_offset(partition, requested.timestamp, context, budget)
     except (DecodeError, MissingPackage):  # a batch that cannot be read
         return _refused(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     return ListOffsetsPartitionResponse(
@@ -159,25 +180,27 @@ def _is_special(timestamp: int, context: RequestContext) -> bool:
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
-def _find_offset(partition: Partition, timestamp: int, context: RequestContext) -> FoundOffset:
+def _find_offset(partition: Partition, timestamp: int, context: RequestContext, budget: ReadBudget) -> FoundOffset:
     is_special = _is_special(timestamp, context)
     if is_special and timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(partition.log_start_offset, partition.leader_epoch)
     if is_special and timestamp == LATEST:
         return FoundOffset(partition.high_watermark, partition.leader_epoch)
     if is_special and timestamp == MAX_TIMESTAMP:
-        return _of_record(partition, partition.data.batch_of_greatest_timestamp(), None)
+        return _of_record(partition, partition.data.batch_of_greatest_timestamp(), None, budget)
     if is_special and timestamp < 0:
         return FoundOffset()
-    return _of_record(partition, partition.data.batch_at_time(timestamp), timestamp)
+    return _of_record(partition, partition.data.batch_at_time(timestamp), timestamp, budget)
 
 
-def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None) -> FoundOffset:
+def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None, budget: ReadBudget) -> FoundOffset:
     """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp."""
     if encoded is None:
         return FoundOffset()
     offsets = range(partition.log_start_offset, partition.high_watermark)
-    records = [record for record in read_records(encoded) if record.offset in offsets]
+    decoded = list(read_records(encoded))
+    budget.records_left -= len(decoded)
+    records = [record for record in decoded if record.offset in offsets]
     if timestamp is None:
         timestamp = max((record.timestamp for record in records), default=0)
     for record in records:

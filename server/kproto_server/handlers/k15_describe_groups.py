@@ -12,11 +12,16 @@ from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
+from kproto_server.requests.deferred import LargeResponse
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
     from kproto_server.coordinator.groups import Group
     from kproto_server.requests.context import RequestContext
+
+SMALL_MEMBERS = 2000
+"""Members that are described at once. A response with more, as it names a large group many times, is encoded in slices.
+"""
 
 NOT_FOUND_SINCE = 6
 """The version from which on a missing group has an error and a message."""
@@ -49,7 +54,7 @@ class DescribeGroupsBehavior(VersionBehavior):
         return self.release == (2, 3)
 
 
-def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse | LargeResponse:
     groups = request.groups
     operations = _unrequested_operations(context)
     if request.include_authorized_operations:
@@ -57,7 +62,10 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
     if context.behavior(DescribeGroupsBehavior).merges_duplicates:
         groups = tuple(dict.fromkeys(groups))
     described = {group_id: _describe(group_id, operations, context) for group_id in dict.fromkeys(groups)}
-    return DescribeGroupsResponse(groups=tuple([described[group_id] for group_id in groups]))
+    response = DescribeGroupsResponse(groups=tuple([described[group_id] for group_id in groups]))
+    if sum([len(group.members) for group in response.groups]) <= SMALL_MEMBERS:
+        return response
+    return LargeResponse(response, [group.error_code for group in response.groups if group.error_code])
 
 
 def _unrequested_operations(context: RequestContext) -> int:

@@ -14,16 +14,31 @@ from kproto.messages.k35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kproto_server.requests.deferred import LargeResponse, in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DelayedOperation
+
+SMALL_PARTITIONS = 5000
+"""Partitions that are described at once: about 5 ms. A response with more is made in slices."""
 
 
-def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+def handle(
+    request: DescribeLogDirsRequest, context: RequestContext
+) -> DescribeLogDirsResponse | LargeResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(
+    request: DescribeLogDirsRequest, context: RequestContext
+) -> Generator[None, None, DescribeLogDirsResponse | LargeResponse]:
     wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
-    topics = []
-    for topic in context.cluster.topics.values():
+    topics, count, pause_at = [], 0, SMALL_PARTITIONS
+    for topic in list(context.cluster.topics.values()):
         if wanted is not None and topic.name not in wanted:
             continue
         partitions = tuple(
@@ -38,7 +53,12 @@ def handle(request: DescribeLogDirsRequest, context: RequestContext) -> Describe
         )
         if partitions:
             topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
+        count += len(topic.partitions)
+        if count > pause_at:
+            pause_at = count + SMALL_PARTITIONS
+            yield
     result = DescribeLogDirsResult(
         error_code=ErrorCode.NONE, log_dir=context.log_manager.directory or "memory", topics=tuple(topics)
     )
-    return DescribeLogDirsResponse(throttle_time_ms=0, results=(result,))
+    response = DescribeLogDirsResponse(throttle_time_ms=0, results=(result,))
+    return response if count <= SMALL_PARTITIONS else LargeResponse(response)

@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kproto.declaration import Field, Struct
-    from kproto.message import Response
 
-    Reader = Callable[[Response], list[int]]
+    Reader = Callable[[Struct], list[int]]
 
-_readers: dict[type[Response], Reader] = {}
+_readers: dict[type[Struct], Reader] = {}
 
 
-def error_codes(response: Response) -> list[int]:
-    """Return all error codes of a response other than 0, in wire order."""
+def error_codes(response: Struct) -> list[int]:
+    """Return all error codes of a response, or of a struct in it, other than 0, in wire order."""
     cls = type(response)
     try:
         return _readers[cls](response)
@@ -31,7 +30,7 @@ def error_codes(response: Response) -> list[int]:
         return read(response)
 
 
-def _compile(cls: type[Response]) -> Reader:
+def _compile(cls: type[Struct]) -> Reader:
     source = "\n".join(["def read(v0):", " found = []", *_reading(cls, 0, " "), " return found"])
     scope: dict[str, Any] = {}
     exec(source, scope)  # noqa: S102 - the source consists of indexes and fixed text

@@ -16,7 +16,7 @@ DECODED_RECORDS_MAX = 30_000
 """Records of a request, if they have no headers."""
 MESSAGE_COST = 2
 """A message of magic 0 or 1 counts as so many records."""
-HEADERS_OF_RECORD = 3
+HEADERS_OF_RECORD = 2
 """So many headers count as one record more."""
 DECODED_CONTENT_MAX_BYTES = 8 << 20
 """Bytes of a batch when it is uncompressed."""

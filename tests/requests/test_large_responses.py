@@ -1,0 +1,153 @@
+"""Responses that grow with what exists, and not with their request, are made in slices.
+
+Method. A dispatcher whose turns the test completes. With a limit of the handler that is lower than usual, the response
+is made in slices, and equals the one that is made at once. The steps of each slice are counted.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from kproto.headers import request_frame
+from kproto.message import Request
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kproto.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
+from kproto_server.handlers import (
+    k02_list_offsets,
+    k09_offset_fetch,
+    k15_describe_groups,
+    k16_list_groups,
+    k35_describe_log_dirs,
+)
+from kproto_server.observation.observe import Observations
+from kproto_server.requests.connection import Connection
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
+from kproto_server.state import BrokerState
+from tests.coordinator.broker_state import NOW_MS, commit, new_state
+from tests.robustness.steps import count_steps
+
+TOPICS = {"a": 3, "b": 2, "c": 4}
+ALL_OF_GROUP = OffsetFetchRequestGroup(group_id="g", topics=None)
+SOME_OF_GROUP = OffsetFetchRequestGroup(
+    group_id="g", topics=(OffsetFetchRequestTopics(name="a", partition_indexes=(0, 7)),)
+)
+OF_UNKNOWN_MEMBER = OffsetFetchRequestGroup(group_id="h", member_id="m", member_epoch=1, topics=None)
+TIMES = tuple(ListOffsetsPartition(partition_index=index, timestamp=5) for index in (0, 1, 2))
+
+
+def type_name(value: object) -> str | None:
+    return type(value).__name__ if isinstance(value, Request) else None
+
+
+def state_with_everything() -> BrokerState:
+    state = new_state(topics=TOPICS)
+    assert state.cluster.ensure_offsets_topic(NOW_MS)
+    for group_id in ("g", "h"):
+        commit(state, group_id, {name: dict.fromkeys(range(count), 5) for name, count in TOPICS.items()})
+    batch = build_record_batch([Record(b"k", b"v", timestamp=index, offset=index) for index in range(9)])
+    for partition in state.cluster.topics["a"].partitions:
+        partition.data.append(batch, 8, 8, 0)
+    return state
+
+
+def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int], bytes, object]:
+    """Return the steps of each slice, the response, and what was observed."""
+    observations = Observations()
+    dispatcher = Dispatcher(state, observations, takes_turns=True)
+    connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    responses: list[bytes] = []
+    data = request_frame(request, version, correlation_id=1)
+
+    def take_turn() -> None:
+        dispatcher.give_turn()
+        responses.extend(runnable.resume(NOW_MS) for runnable in dispatcher.take_runnable())  # type: ignore[attr-defined]  # a Connection
+
+    steps = [count_steps(lambda: responses.append(connection.receive(data, NOW_MS)))]
+    while dispatcher.turns:
+        steps.append(count_steps(take_turn))
+    assert connection.close_reason is None
+    return steps, b"".join(responses), observations.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "request_", "version"),
+    [
+        (
+            k02_list_offsets,
+            "SLICE_RECORDS",
+            ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="a", partitions=TIMES),)),
+            4,
+        ),
+        (k09_offset_fetch, "SMALL_OFFSETS", OffsetFetchRequest(group_id="g", topics=None), 2),
+        (k09_offset_fetch, "SMALL_OFFSETS", OffsetFetchRequest(group_id="g", topics=None), 7),
+        (
+            k09_offset_fetch,
+            "SMALL_OFFSETS",
+            OffsetFetchRequest(groups=(ALL_OF_GROUP, SOME_OF_GROUP, OF_UNKNOWN_MEMBER, ALL_OF_GROUP)),
+            9,
+        ),
+        (k15_describe_groups, "SMALL_MEMBERS", DescribeGroupsRequest(groups=("g", "none", "g")), 6),
+        (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(), 0),
+        (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(states_filter=("Empty",)), 5),
+        (k35_describe_log_dirs, "SMALL_PARTITIONS", DescribeLogDirsRequest(topics=None), 4),
+    ],
+    ids=type_name,
+)
+def test_a_response_in_slices_equals_one_that_is_made_at_once(
+    module: ModuleType, limit: str, request_: Request, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_with_everything()
+    at_once = slices(state, request_, version)
+    assert len(at_once[0]) == 1
+    monkeypatch.setattr(module, limit, 1 if module is not k15_describe_groups else -1)
+    in_slices = slices(state, request_, version)
+    assert len(in_slices[0]) > 1
+    assert in_slices[1:] == at_once[1:]
+
+
+def test_a_commit_between_two_slices_is_in_later_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k09_offset_fetch, "SMALL_OFFSETS", 1)
+    state = new_state(topics={"a": 9_000, "b": 1})
+    assert state.cluster.ensure_offsets_topic(NOW_MS)
+    commit(state, "g", {"a": dict.fromkeys(range(9_000), 5), "b": {0: 5}})
+    dispatcher = Dispatcher(state, Observations(), takes_turns=True)
+    connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    connection.receive(request_frame(OffsetFetchRequest(group_id="g", topics=None), 2, correlation_id=1), NOW_MS)
+    response = b""
+    while not response:
+        dispatcher.give_turn()
+        dispatcher.take_runnable()
+        response = connection.resume(NOW_MS)
+        commit(state, "g", {"a": {8_999: 6}, "b": {0: 6}})
+    first, second = OffsetFetchResponse.decode(response[8:], 2).topics
+    assert {partition.committed_offset for partition in first.partitions} == {5}
+    assert second.partitions[0].committed_offset == 6
+
+
+@pytest.mark.parametrize(
+    "request_", [ListGroupsRequest(), OffsetFetchRequest(group_id="group-0", topics=None)], ids=type_name
+)
+def test_no_slice_takes_more_steps_when_more_exists(request_: Request) -> None:
+    most = []
+    for count in (8_000, 16_000):
+        state = new_state(topics=dict.fromkeys((f"t{index}" for index in range(count // 1000)), 1000))
+        assert state.cluster.ensure_offsets_topic(NOW_MS)
+        commit(state, "group-0", {f"t{index}": dict.fromkeys(range(1000), 5) for index in range(count // 1000)})
+        for index in range(1, count // 2):
+            commit(state, f"group-{index}", {"t0": {0: 5}})
+        slices(state, request_, 4)  # loads code, and generates the encoder
+        most.append(max(slices(state, request_, 4)[0]))
+    assert most[1] < 1.5 * most[0]
