@@ -109,10 +109,7 @@ class PendingResets:
     def end_failed_catch_ups(self) -> None:
         """Cancel the catch-ups in which consumer 2 cannot continue; see `parallel_catch_up`."""
         assert self._parallel is not None
-        for partition in self._parallel.out_of_range:
-            self._parallel.cancel(partition)
-            self._assignment.block([partition])
-            self._add_without_position([partition], OffsetOutOfRange)
+        self._end_out_of_range(self._parallel.out_of_range)
         self._parallel.out_of_range.clear()
         for partition, target in self._parallel.diverged.items():
             self._parallel.cancel(partition)
@@ -147,12 +144,23 @@ class PendingResets:
         for partition, message in rejected.items():
             position = offset_of(message)
             target = position_after_error(self._settings, bounds[partition], position, str(message.error()))
-            assert target is not None, "kproto gets these errors only with nearest, which always names an offset"
+            if target is None:
+                self._end_out_of_range([partition])
+                continue
             logger.warning("%s [%d]: %s is out of range, reset to %d", *partition, position, target)
             targets[partition] = (
                 target if self._parallel is None else self._parallel.consumer1_target(partition, target)
             )
-        self._assignment.move(topic_partitions_at(targets.items()))
+        if targets:
+            self._assignment.move(topic_partitions_at(targets.items()))
+
+    def _end_out_of_range(self, partitions: Iterable[PartitionKey]) -> None:
+        """Stop reading partitions that are out of range while no setting names a position."""
+        for partition in partitions:
+            if self._parallel is not None:
+                self._parallel.cancel(partition)
+            self._assignment.block([partition])
+            self._add_without_position([partition], OffsetOutOfRange)
 
     def _commit_resets(self) -> None:
         offsets = topic_partitions_at(self._to_commit.items(), self._initial_positions.metadata)
