@@ -1,4 +1,7 @@
-"""kproto works when its standard output or error refuses writes: a closed pipe, a full disk, a closed stream."""
+"""kproto works when its standard output or error refuses writes: a closed pipe, a full disk, a closed stream.
+
+A broker does not wait for a pipe that is not read.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commandline.commands import KPROTO, LIMIT_S, kproto_started, python
+from tests.commandline.commands import KPROTO, LIMIT_S, kproto_started, line_of, python
 from tests.network.raw_client import RawClient
 from tests.network.requests import topic_names
 from tests.waiting import wait_until
@@ -84,3 +87,32 @@ def test_a_broker_serves_when_its_first_line_cannot_be_written(tmp_path: Path) -
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
         assert process.wait(LIMIT_S) == 0
+
+
+PIPE_SIZE_BYTES = 1 << 16
+CLOSED_LINE = b'kproto: /127.0.0.1 "": closed: '
+
+
+def test_a_broker_whose_standard_error_is_not_read_serves_on() -> None:
+    """Each connection that it closes is a line there; clients can cause any number of them."""
+    with kproto_started("serve", "--port", "0") as process:
+        address = line_of(process).removeprefix("kproto: listening on ")
+        connection_count = PIPE_SIZE_BYTES // len(CLOSED_LINE) + 200
+        for _ in range(connection_count):
+            with RawClient(address) as client:
+                client.socket.sendall(b"\xff" * 8)
+                client.wait_closed()
+        with RawClient(address) as client:
+            assert topic_names(client) == set()
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        while "closed: " not in first:
+            first = process.stderr.readline()
+        with RawClient(address) as client:  # there is room again
+            client.socket.sendall(b"\xff" * 8)
+            client.wait_closed()
+        process.send_signal(signal.SIGTERM)
+        lines = process.stderr.read().splitlines()
+    dropped = [int(line.split()[1]) for line in lines if "were dropped while standard error was not read" in line]
+    assert len(dropped) == 1
+    assert sum("closed: " in line for line in lines) + 1 + dropped[0] == connection_count + 1

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
+
+
+PIECE_LENGTH = 400
+"""Characters of which each takes ten bytes at most: a pipe that is ready takes 4096 bytes."""
 
 
 def write(stream: TextIO | None, text: str) -> None:
@@ -22,6 +27,25 @@ def write(stream: TextIO | None, text: str) -> None:
         stream.flush()
     except OSError:
         discard(stream)
+
+
+def write_unless_blocked(stream: TextIO | None, text: str) -> bool:
+    """Write as `write` does, but as much as the reader takes now; return whether that was everything.
+
+    The program that started a broker may never read the pipe of its standard error, which takes a few hundred lines.
+    """
+    if stream is None:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLOUT)
+        for start in range(0, len(text), PIECE_LENGTH):
+            if not poll.poll(0):
+                return False
+            write(stream, text[start : start + PIECE_LENGTH])
+    except (OSError, ValueError):  # a stream without a file, or a closed one
+        write(stream, text)
+    return True
 
 
 def discard(stream: TextIO) -> None:
