@@ -13,7 +13,8 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from kproto_server.coordinator.change_log import STORAGE_ERROR, Change, OffsetsLogs
+from kproto_server.coordinator.change_log import STORAGE_ERROR, Change
+from kproto_server.persistence.unsynced_log import OffsetsLogs
 from kproto_server.requests.deferred import DeferredResponse
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from kproto_server.cluster.topics import TRANSACTION_TOPIC, TopicsNotStored
 from kproto_server.configuration.dynamic_settings import ALL_NODES
 from kproto_server.configuration.settings import SETTINGS, SettingError, first_dynamic_configs
 from kproto_server.configuration.topic_configs import config_problem, topic_configs
-from kproto_server.coordinator.change_log import UnsyncedChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog
 from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
+from kproto_server.persistence.unsynced_log import UnsyncedChangeLog
 from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.log_dir import LogDir
