@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.errors import DecodeError, FrameTooLarge, StringTooLong, TooManyElements
 from kproto.framing import FrameReader
@@ -57,12 +57,14 @@ from kproto_server.requests.deferred import (
     at_turn,
     in_slices,
 )
+from kproto_server.requests.deferred_queue import Deferred, DeferredQueue
 from kproto_server.requests.dispatcher import LATE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from kproto_server.cluster.cluster import Node
+    from kproto_server.requests.deferred_queue import PendingResponse
     from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
 
@@ -79,30 +81,6 @@ NOT_READ = -1
 RESPONSES_SIZE_MAX_BYTES = 1 << 20
 """Responses that one call makes before it leaves the rest of the backlog for the next call. One read of 64 KiB has
 thousands of small requests, each of which may have a response of megabytes."""
-PENDING_MAX = 4096
-"""Deferred responses of one connection. Beyond that the connection is not read until the log is synced."""
-PENDING_SIZE_MAX_BYTES = 1 << 20
-"""Size of the requests of these responses: while the disk is slow, their changes are in memory, too."""
-
-
-class PendingResponse(Protocol):
-    """A response that waits for the log, in the queue of responses."""
-
-    response: bytes | None
-    """Its frame; None: the log is not synced yet; empty: there is none, as the connection is to be closed."""
-    on_settled: Callable[[], object] | None
-    """To be called when `response` is set."""
-
-
-class Deferred:
-    """The place of a deferred response of the reference path. `shares_sync`: as `Dispatcher.shares_sync`."""
-
-    __slots__ = ("on_settled", "response", "shares_sync")
-
-    def __init__(self, *, shares_sync: bool) -> None:
-        self.response: bytes | None = None
-        self.on_settled: Callable[[], object] | None = None
-        self.shares_sync: bool = shares_sync
 
 
 class Exchange(NamedTuple):
@@ -133,7 +111,6 @@ class Connection:
         "_has_turn",
         "_learn",
         "_look_up",
-        "_pending_size_bytes",
         "_rank",
         "_reader",
         "backlog",
@@ -158,9 +135,8 @@ class Connection:
         """Set by the transport; called by the event loop when the connection was in `Dispatcher.runnable`."""
         self.backlog: deque[bytes] = deque()
         """Frames that are not handled yet."""
-        self.pending: deque[bytes | PendingResponse] = deque()
+        self.pending: DeferredQueue = DeferredQueue()
         """Deferred responses, and responses that are ready but behind one that is not."""
-        self._pending_size_bytes = 0
         self.delayed: Delayed | None = None
         self._reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._framing_error: str | None = None
@@ -337,14 +313,15 @@ class Connection:
         # The stream has lost its frames. Every request before that point has been handled, unless one still waits.
         if self._framing_error is not None and not backlog and (self.state is READY or self.state is DEFERRED):
             self._fail(self._framing_error, NOT_READ, NOT_READ)
-        if self.state is DEFERRED and (backlog or self._is_pending_full()):
+        if self.state is DEFERRED and (backlog or self.pending.is_full()):
             self._enter(Event.BLOCK)
         return responses[0] if len(responses) == 1 else b"".join(responses)
 
     def _defer(self, response: bytes | PendingResponse, request_size_bytes: int) -> list[bytes]:
         """Put a response behind the deferred ones, or as the first one. Return an empty list of responses."""
-        self.pending.append(response)
-        self._pending_size_bytes += request_size_bytes
+        pending = self.pending
+        pending.append(response)
+        pending.size_bytes += request_size_bytes
         if not isinstance(response, bytes):
             response.on_settled = self.make_runnable
             # A write that is refused before it is queued has settled already, before anything could be called.
@@ -356,24 +333,8 @@ class Connection:
     def _take_settled(self) -> list[bytes]:
         """Return the deferred responses that wait for nothing any more."""
         pending = self.pending
-        responses: list[bytes] = []
-        if not pending:
-            self._enter(Event.PROCEED)
-            return responses
-        # The log settles changes in its order, but a refused write settles at once: a later response may be ready
-        # before an earlier one, and then waits for it.
-        while pending:
-            first = pending[0]
-            response = first if isinstance(first, bytes) else first.response
-            if response is None:
-                self._enter(Event.PROCEED)
-                return responses
-            responses.append(response)
-            pending.popleft()
-        # The size is not reduced response by response: a connection that is read on with the queue half empty gains
-        # nothing, as the log settles all changes of a sync together.
-        self._pending_size_bytes = 0
-        self._enter(Event.RELEASE)
+        responses = pending.take_settled()
+        self._enter(Event.PROCEED if pending or not responses else Event.RELEASE)
         return responses
 
     def _may_join_pending(self, frame: bytes) -> bool:
@@ -381,15 +342,13 @@ class Connection:
 
         Only requests that append and read nothing may, and only behind others of this kind.
         """
-        last = self.pending[-1]
+        pending = self.pending
+        last = pending[-1]
         return (
-            not self._is_pending_full()
+            not pending.is_full()
             and self.dispatcher.shares_sync(frame)
             and (not isinstance(last, Deferred) or last.shares_sync)
         )
-
-    def _is_pending_full(self) -> bool:
-        return len(self.pending) >= PENDING_MAX or self._pending_size_bytes >= PENDING_SIZE_MAX_BYTES
 
     # One request.
 
