@@ -22,13 +22,14 @@ The clock reads no real time itself. The event loop passes it to `tick` and slee
 from __future__ import annotations
 
 import heapq
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kproto.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Due = TypeVar("Due", int, float)
 
@@ -367,23 +368,38 @@ class PeriodicTask:
     the runs with nothing in between only the last one is made.
     """
 
-    def __init__(self, clock: Clock, interval_ms: int, action: Callable[[int], object]) -> None:
-        """``action``: called with broker time."""
+    def __init__(self, clock: Clock, interval_ms: int, action: Callable[[int], Iterator[None] | None]) -> None:
+        """``action``: called with broker time; a generator is continued a millisecond after each ``yield``."""
         self._clock = clock
         self._interval_ms = interval_ms
         self._action = action
         self._timer: Timer | None = None
+        self._steps: Iterator[None] | None = None
+        """What is left of the run."""
 
     def start(self) -> None:
         """Start the timer of the next run; a second call, after the clock was reset, starts it again."""
+        self._steps = None
         if self._timer is not None:
             self._timer.cancel()
         due_ms = self._clock.now_ms() + self._interval_ms
         self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
 
     def _run(self) -> None:
-        self._action(self._clock.now_ms())
+        steps = self._action(self._clock.now_ms())
         self.start()
+        self._steps = steps
+        self._continue(steps)
+
+    def _continue(self, steps: Iterator[None] | None) -> None:
+        """Do one step, and schedule the next; on a clock that stands still, all steps."""
+        if steps is None or steps is not self._steps:
+            return
+        for _ in steps:
+            if self._clock.mode.rate:
+                soon_ms = self._clock.now_ms() + 1
+                self._clock.call_at(soon_ms, partial(self._continue, steps), in_background=True)
+                return
 
     def _next_run_ms(self, due_ms: int, quiet_until_ms: int) -> int:
         return quiet_until_ms - (quiet_until_ms - due_ms) % self._interval_ms

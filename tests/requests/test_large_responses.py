@@ -59,7 +59,7 @@ def state_with_everything() -> BrokerState:
         commit(state, group_id, {name: dict.fromkeys(range(count), 5) for name, count in TOPICS.items()})
     batch = build_record_batch([Record(b"k", b"v", timestamp=index, offset=index) for index in range(9)])
     for partition in state.cluster.topics["a"].partitions:
-        partition.data.append(batch, 8, 8, 0)
+        partition.make_data().append(batch, 8, 8, 0)
     return state
 
 

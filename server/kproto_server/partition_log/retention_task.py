@@ -16,12 +16,16 @@ from kproto_server.partition_log.retention import UNLIMITED, RetentionConfig, ex
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kproto_server.clock import Clock
     from kproto_server.cluster.topics import Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
+
+
+STEP_PARTITIONS = 1000
+"""Partitions that are checked in one step: 2 ms if each has few batches."""
 
 
 class RetentionTask(PeriodicTask):
@@ -40,14 +44,24 @@ class RetentionTask(PeriodicTask):
         self._topics = topics
         self._delete_stored = delete_stored
 
-    def check_all(self, now_ms: int) -> None:
-        """Delete and compact records in all partitions but those of the offsets topic."""
-        for topic in self._topics.values():
-            for partition in topic.partitions:
-                data = partition.data
+    def check_all(self, now_ms: int) -> Iterator[None]:
+        """Delete and compact records in all partitions but those of the offsets topic, in steps."""
+        left = STEP_PARTITIONS
+        for topic in list(self._topics.values()):
+            configs: dict[int, tuple[RetentionConfig, bool]] = {}
+            for partition in list(topic.partitions):
+                left -= 1
+                if left < 0:
+                    left = STEP_PARTITIONS - 1
+                    yield
+                if self._topics.get(topic.name) is not topic:
+                    break  # deleted between two steps
+                data, leader = partition.data, partition.leader
                 if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
                     continue
-                config, is_compacted = self._config(topic, partition.leader)
+                if leader not in configs:
+                    configs[leader] = self._config(topic, leader)
+                config, is_compacted = configs[leader]
                 if isinstance(data, StoredData):
                     # DEVIATION: records of compacted topics on disk do not expire: the cleaner may use the segments.
                     if self._delete_stored is not None and not is_compacted:
