@@ -36,6 +36,7 @@ class Commits:
         consumer: an object whose methods are confluent-kafka's own.
         metadata: returns the metadata of commits for which the user gives none.
         on_success: called with each committed offset.
+        limit: returns the offset to commit where the user names one.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class Commits:
         to_commit: OffsetsToCommit,
         metadata: Callable[[], str | None],
         on_success: Callable[[PartitionKey, int], None] | None,
+        limit: Callable[[PartitionKey, int], int] | None = None,
     ) -> None:
         self._consumer = consumer
         self._to_commit = to_commit
         self._metadata = metadata
         self._on_success = on_success
+        self._limit = limit
         self._user_callback: Callable[..., None] | None = configuration.librdkafka.get(COMMIT_CALLBACK)
         self._committed: dict[PartitionKey, int] = {}
         """The last successful commit of each assigned partition."""
@@ -106,9 +109,9 @@ class Commits:
                 self._with_metadata(each) if self._is_new(each) else TopicPartition(*key) for key, each in positions
             ]
         if message is None and are_topic_partitions(offsets):
-            return [self._with_metadata(each) for each in given["offsets"]]
+            return [self._with_metadata(self._limited(each)) for each in given["offsets"]]
         if offsets is None and isinstance(message, Message) and message.error() is None:
-            return [self._with_metadata(position_after(message))]
+            return [self._with_metadata(self._limited(position_after(message)))]
         return None
 
     def forget(self, partitions: Collection[PartitionKey]) -> None:
@@ -130,6 +133,12 @@ class Commits:
 
     def _is_new(self, position: TopicPartition) -> bool:
         return position.offset >= 0 and self._committed.get(partition_of(position)) != position.offset
+
+    def _limited(self, given: TopicPartition) -> TopicPartition:
+        if self._limit is None:
+            return given
+        offset = self._limit(partition_of(given), given.offset)
+        return given if offset == given.offset else at_offset(partition_of(given), offset, given.metadata)
 
     def _with_metadata(self, topic_partition: TopicPartition) -> TopicPartition:
         metadata = self._metadata()

@@ -8,10 +8,13 @@ from typing import Any
 
 from kproto.client.decisions.settings import (
     AUTO_OFFSET_RESET,
+    ORDER,
     PROPOSED_SETTINGS,
     AutoOffsetReset,
+    ConfigError,
     OnInvalidOffset,
     OnNoInitialOffset,
+    Order,
     Settings,
     boolean,
     parse,
@@ -133,4 +136,8 @@ def read(config: Mapping[str, Any]) -> Configuration:
     flat = {**config, **config.get("default.topic.config", {})}
     flat.pop("default.topic.config", None)
     librdkafka = {name: value for name, value in flat.items() if name not in PROPOSED_SETTINGS}
-    return Configuration(librdkafka=librdkafka, settings=parse(flat))
+    configuration = Configuration(librdkafka=librdkafka, settings=parse(flat))
+    if configuration.settings.order is Order.KEY and not configuration.auto_store:
+        # One stored offset cannot say which records of the range and which after it are processed.
+        raise ConfigError(f"{ORDER} can't be 'key' with {AUTO_STORE}=false, nor with kproto.client.aio")
+    return configuration

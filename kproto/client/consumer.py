@@ -48,6 +48,10 @@ class Consumer(confluent_kafka.Consumer):
         Size limit, per partition, of the newer records that wait for the older ones (default: ``fetch.max.bytes``).
     ``parallel.rebalance.merge``
         Whether the catch-up ranges that several crashes left are merged into one (default true).
+    ``parallel.rebalance.order``
+        ``partition`` (default): newer records wait for all older ones of their partition, so the lag is not lower than
+        without the catch-up. ``key``: they wait for the older records of their key only; the next owner after a crash
+        delivers them again.
 
     ``auto.offset.reset`` accepts ``none``, confluent-kafka's ``error``. Without any of these settings the consumer
     behaves exactly as confluent-kafka's. With ``enable.parallel.rebalance`` or ``safe_latest``, automatic commits are

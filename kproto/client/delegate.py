@@ -60,7 +60,7 @@ WAIT_MAX_S = 0.1
 BUSY_WAIT_MAX_S = 0.01
 """The same while the checkpoint topic is read or written."""
 CONSUMER1_POLL_INTERVAL_S = 0.02
-"""How often consumer 1 is polled while records of buffer 2 are ready."""
+"""How often consumer 1 is polled while records of buffer 2 are ready, unless it has records for the user too."""
 CONSUMER1_POLL_RECORDS = 500
 
 
@@ -93,6 +93,7 @@ class ConsumerDelegate:
             self.positions.to_commit,
             metadata=lambda: initial_positions.metadata,
             on_success=None if self._parallel is None else self._parallel.committed,
+            limit=None if self._parallel is None else self._parallel.limit_commit,
         )
         self.commits_in_poll: bool = configuration.commits_in_poll
         self._pending = PendingResets(consumer, settings, queries, self._assignment, initial_positions, self._parallel)
@@ -101,6 +102,9 @@ class ConsumerDelegate:
         self._consumer1_polled_at = 0.0
         self._is_unsubscribed = False
         """Whether the user has unsubscribed, while librdkafka has not revoked the partitions yet."""
+        self._consumer1_is_ready = False
+        """Whether the last poll of consumer 1 returned a message for the user: probably there are more."""
+        self._is_turn_of_consumer1 = False
 
         self._is_normal = True
         """Whether all partitions are in normal mode, with nothing pending."""
@@ -154,7 +158,8 @@ class ConsumerDelegate:
     def _next(self, wait_s: float) -> Message | None:
         messages = self._next_messages(1, wait_s)
         if self._parallel is not None and not self._pending.exist and not self._is_unsubscribed:
-            self._run = self._parallel.current_run()
+            if not self._consumer1_is_ready and not self._parallel.delivers_buffer1:
+                self._run = self._parallel.current_run()
             self._run_ends_at = min(self._consumer1_polled_at + CONSUMER1_POLL_INTERVAL_S, self.commits.next_commit_at)
         return messages[0] if messages else None
 
@@ -171,17 +176,41 @@ class ConsumerDelegate:
                 self._raise_error()
         if self._is_normal:
             return self._route_all(self._consumer.consume(count, self._at_most_wait_max(wait_s)))
-        messages = self._poll_consumer1()
+        messages = self._share(count)
         if self._parallel is not None and not self._is_unsubscribed:
-            self._parallel.serve()
-            messages = messages or self._parallel.take(count)
             if not messages and self._parallel.consumer2_is_open:
-                self._parallel.fetch(self._at_most_wait_max(wait_s))
-                messages = self._parallel.take(count)
-                self._pending.end_failed_catch_ups()
+                messages = self._fetch(count, min(self._at_most_wait_max(wait_s), CONSUMER1_POLL_INTERVAL_S))
             messages += self._take_partition_ends(count - len(messages))
             self._refresh()
         return messages or self._route_all(self._wait_for_consumer1(wait_s))
+
+    def _share(self, count: int) -> list[Message]:
+        """Return up to `count` messages that are ready.
+
+        Partitions in normal mode and partitions that catch up share the messages equally, as far as both are ready; a
+        single message is theirs in turn.
+        """
+        if self._parallel is None or self._is_unsubscribed:
+            return self._poll_consumer1(count)
+        self._parallel.serve()
+        self._is_turn_of_consumer1 = not self._is_turn_of_consumer1
+        is_due = monotonic() - self._consumer1_polled_at >= CONSUMER1_POLL_INTERVAL_S
+        messages: list[Message] = []
+        if is_due or (self._consumer1_is_ready and (count > 1 or self._is_turn_of_consumer1)):
+            messages = self._poll_consumer1((count + 1) // 2)
+        if len(messages) < count:
+            taken = self._parallel.take(count - len(messages))
+            if not taken and self._parallel.consumer2_is_open:
+                taken = self._fetch(count - len(messages), 0)
+            messages += taken
+        return messages or self._poll_consumer1(count)
+
+    def _fetch(self, count: int, wait_s: float) -> list[Message]:
+        """Return up to `count` records of partitions that catch up; wait up to `wait_s` for consumer 2."""
+        assert self._parallel is not None
+        self._parallel.fetch(wait_s)
+        self._pending.end_failed_catch_ups()
+        return self._parallel.take(count)
 
     def _take_partition_ends(self, count: int) -> list[Message]:
         """Return the end-of-partition events of partitions that have left the catch-up."""
@@ -189,21 +218,21 @@ class ConsumerDelegate:
         ready = [partition for partition in self._partition_ends if partition not in catch_ups]
         return [self._partition_ends.pop(partition) for partition in ready[:count]]
 
-    def _poll_consumer1(self) -> list[Message]:
-        """Fill buffer 1 if the poll interval has passed; return the first message that is the user's."""
-        now = monotonic()
-        if now - self._consumer1_polled_at < CONSUMER1_POLL_INTERVAL_S:
-            return []
-        self._consumer1_polled_at = now
-        poll = self._consumer.poll
-        for _ in range(CONSUMER1_POLL_RECORDS):
-            message = poll(0)
-            if message is None:
-                return []
-            routed = self._route(message)
-            if routed is not None:
-                return [routed]
-        return []
+    def _poll_consumer1(self, count: int) -> list[Message]:
+        """Poll consumer 1, which fills buffer 1; return up to `count` messages for the user."""
+        self._consumer1_polled_at = monotonic()
+        found: list[Message] = []
+        polled = 0
+        # librdkafka's callbacks run within its poll and may commit and revoke: so it is not polled again while messages
+        # wait here.
+        while not found and polled < CONSUMER1_POLL_RECORDS:
+            messages = self._consumer.consume(count, 0) if count > 1 else [self._consumer.poll(0)]
+            if not messages or messages[0] is None:
+                break
+            polled += len(messages)
+            found = [routed for each in messages if each is not None and (routed := self._route(each)) is not None]
+        self._consumer1_is_ready = bool(found)
+        return found
 
     def _wait_for_consumer1(self, wait_s: float) -> list[Message]:
         catches_up = self._parallel is not None and self._parallel.consumer2_is_open

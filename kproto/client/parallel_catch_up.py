@@ -37,6 +37,7 @@ from kproto.client.broker_queries import POLL_QUERY_LIMIT_S, BrokerQueries, now_
 from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import Configuration
 from kproto.client.consumer2 import Consumer2, Consumer2Failed
+from kproto.client.decisions.buffer1 import KeyedBuffer1, RangeKeys
 from kproto.client.decisions.catch_up import (
     Commit,
     PartitionCatchUp,
@@ -48,7 +49,9 @@ from kproto.client.decisions.catch_up import (
 from kproto.client.decisions.catch_up_ranges import plan_catch_up
 from kproto.client.decisions.checkpoints import Checkpoint, ranges_of_topic
 from kproto.client.decisions.resets import LogBounds, position_after_error
+from kproto.client.decisions.settings import Order
 from kproto.client.earlier_ranges import EarlierRanges
+from kproto.client.key_scan import KeyScan
 from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of, to_topic_partitions
 
 logger: logging.Logger = logging.getLogger("kproto.client")
@@ -81,6 +84,7 @@ class ParallelCatchUp:
         self._checkpoint_topic = CheckpointTopic(queries, configuration)
         self._earlier_ranges = EarlierRanges(queries, configuration, self._checkpoint_topic, self._commit_read_position)
         self._consumer2 = Consumer2(configuration.for_consumer2())
+        self._key_scan = KeyScan(configuration.for_consumer2())
 
         self.catch_ups: dict[PartitionKey, CatchUp] = {}
         """Partitions that are not in normal mode: the user gets the records in their buffers."""
@@ -112,17 +116,24 @@ class ParallelCatchUp:
             The offset at which consumer 1 starts in each partition.
         """
         behind = [each for each, position in positions.items() if position.offset < bounds[each].end]
+        keys: dict[PartitionKey, RangeKeys] = {}
         for partition in behind:
             plan = plan_catch_up(
                 position=positions[partition].offset, bounds=bounds[partition], checkpointed={}, merge=True
             )
-            self.catch_ups[partition] = CatchUp(plan, self._settings.buffer1_bytes)
+            buffer1 = None
+            if self._settings.order is Order.KEY:
+                keys[partition] = RangeKeys(positions[partition].offset, plan.consumer1_start)
+                buffer1 = KeyedBuffer1[Message](keys[partition])
+            self.catch_ups[partition] = CatchUp(plan, self._settings.buffer1_bytes, buffer1)
             logger.info("%s [%d]: catches up with %s, consumer 1 at %d", *partition, plan.ranges, plan.consumer1_start)
         if behind:
             if not self._settings.merge:
                 self._earlier_ranges.start(behind)
             self._write_checkpoints(behind)
             self._consumer2.assign({partition: positions[partition] for partition in behind})
+        if keys:
+            self._key_scan.start(keys, {partition: positions[partition] for partition in keys})
         return {partition: bounds[partition].end for partition in positions}
 
     def stop(self, partitions: Collection[PartitionKey]) -> None:
@@ -130,22 +141,26 @@ class ParallelCatchUp:
         for partition in partitions:
             self._forget(partition)
         self._consumer2.unassign(partitions)
+        self._key_scan.stop(partitions)
 
     def cancel(self, partition: PartitionKey) -> bool:
         """Cancel a catch-up and delete its checkpoints (CK-67); return whether there was one."""
         catch_up = self._forget(partition)
         self._consumer2.unassign([partition])
+        self._key_scan.stop([partition])
         if catch_up is not None:
             self._checkpoint_topic.write(partition, {}, catch_up.checkpoints())
         return catch_up is not None
 
     def close(self) -> None:
         self._consumer2.close()
+        self._key_scan.close()
         self._earlier_ranges.close()
         self._checkpoint_topic.close()
 
     def serve(self) -> None:
-        """Continue the work on the checkpoint topic, without waiting."""
+        """Continue to read keys, and the work on the checkpoint topic, without waiting."""
+        self._key_scan.serve()
         for partition, existing in self._earlier_ranges.serve().items():
             stale = set(existing)
             catch_up = self.catch_ups.get(partition)
@@ -160,7 +175,7 @@ class ParallelCatchUp:
     @property
     def is_busy(self) -> bool:
         """Whether `serve` has something to do."""
-        return self._checkpoint_topic.is_busy or bool(self._earlier_ranges.awaited)
+        return self._checkpoint_topic.is_busy or bool(self._earlier_ranges.awaited) or self._key_scan.is_open
 
     # -- records
 
@@ -201,20 +216,34 @@ class ParallelCatchUp:
         self._consumer2.unassign(finished)
 
     def take(self, count: int) -> list[Message]:
-        """Return up to `count` records for the user."""
+        """Return up to `count` records for the user.
+
+        The partitions take turns: a partition that has delivered is the last one in the next call.
+        """
         taken: list[Message] = []
         for partition, catch_up in list(self.catch_ups.items()):
             if partition in self._paused:
                 continue
             # A phase can only have ended if buffer 2 is empty.
-            if not catch_up.current_run():
+            if catch_up.buffer1_is_full or not catch_up.current_run():
                 self._advance(partition, catch_up)
             if catch_up.phase is not Phase.NORMAL:
                 records = catch_up.take(count - len(taken))
-                taken = taken + records if taken else records
+                if records:
+                    taken = taken + records if taken else records
+                    self.catch_ups[partition] = self.catch_ups.pop(partition)
                 if len(taken) >= count:
                     break
         return taken
+
+    @property
+    def delivers_buffer1(self) -> bool:
+        """Whether records of buffer 1 are ready; `current_run` has none of them."""
+        return any(
+            each.phase is Phase.DRAINING_BUFFER1 or each.has_free_record
+            for partition, each in self.catch_ups.items()
+            if partition not in self._paused
+        )
 
     def current_run(self) -> list[Message]:
         """Return records of buffer 2 that the caller delivers by popping them; see `PartitionCatchUp.current_run`."""
@@ -242,6 +271,17 @@ class ParallelCatchUp:
         return frozenset(partition for partition, catch_up in self.catch_ups.items() if catch_up.buffer1_is_full)
 
     # -- commits
+
+    def limit_commit(self, partition: PartitionKey, offset: int) -> int:
+        """Return the offset to commit where the user commits `offset`.
+
+        With order by key, a record of buffer 1 is delivered before older records. Its commit covers what is delivered
+        without a gap.
+        """
+        catch_up = self.catch_ups.get(partition)
+        if self._settings.order is Order.PARTITION or catch_up is None or offset <= catch_up.consumer1_start:
+            return offset
+        return min(offset, catch_up.position)
 
     def committed(self, partition: PartitionKey, offset: int) -> None:
         """Note a successful commit: delete the checkpoints that it covers."""
@@ -277,6 +317,7 @@ class ParallelCatchUp:
                     self._commit([partition])
                 case StopConsumer2():
                     self._consumer2.unassign([partition])
+                    self._key_scan.stop([partition])
                 case ResumeConsumer1() if partition not in self._paused:
                     self._consumer1.resume(to_topic_partitions([partition]))
                 case ResumeConsumer1() | PauseConsumer1():

@@ -376,7 +376,101 @@ def partition_end_follows_its_records(kafka: KafkaFixture) -> None:
         assert events == [*range(30), -1]
 
 
+def normal_partitions_share(kafka: KafkaFixture) -> None:
+    """CK-55: the other partitions of a member are not delayed by a catch-up, with `poll` and with `consume`."""
+    for count in (1, 100):
+        topic, group = kafka.topic(2), unique_name("group")
+        kafka.write(topic, 60_000)
+        kafka.commit(group, topic, 0)
+        kafka.commit(group, topic, 0, partition=1)
+        with kafka.consumer(group, **ON) as consumer:
+            consumer.subscribe([topic])
+            read(consumer, 1)
+            kafka.write(topic, 2000, partition=1)
+            found: dict[int | None, int] = {0: 0, 1: 0}
+            limit = time.monotonic() + LIMIT_S
+            while found[1] < 2000:
+                assert time.monotonic() < limit, found
+                messages = consumer.consume(count, 0.1) if count > 1 else [consumer.poll(0.1)]
+                for message in messages:
+                    if message is not None and message.error() is None:
+                        found[message.partition()] += 1
+            assert (topic, 0) in parallel_of(consumer).catch_ups, (
+                "partition 1 is ready before partition 0 has caught up"
+            )
+            assert found[0] > 1000, "and partition 0 has its share"
+
+
+BY_KEY: dict[str, Any] = {**ON, "parallel_rebalance_order": "key"}
+KEYS = [b"order %d" % number for number in range(20_000)]
+
+
+def keyed_behind(kafka: KafkaFixture, committed: int = 0) -> tuple[str, str]:
+    """Create a topic with a record of each key, and a group that is behind."""
+    topic, group = kafka.topic(), unique_name("group")
+    kafka.write(topic, len(KEYS), keys=KEYS)
+    kafka.commit(group, topic, committed)
+    return topic, group
+
+
+def order_by_key_does_not_wait_for_other_keys(kafka: KafkaFixture) -> None:
+    """CK-92, CK-63: a new order is delivered before old ones, an update of an old order after that order."""
+    topic, group = keyed_behind(kafka)
+    end = len(KEYS)
+    with kafka.consumer(group, **BY_KEY) as consumer:
+        consumer.subscribe([topic])
+        offsets = read(consumer, 1)
+        serve(consumer)
+        kafka.write(topic, 200, keys=[b"new order", KEYS[-1]])
+        while len([offset for offset in offsets if offset >= end]) < 100:
+            offsets += read(consumer, 1)
+        assert [offset for offset in offsets if offset >= end] == list(range(end, end + 200, 2))
+        assert max(offset for offset in offsets if offset < end) < end - 1, "the range is not delivered"
+        consumer.commit(asynchronous=False)
+        committed = kafka.committed(group, topic)
+        assert committed == consumer.position([TopicPartition(topic, 0)])[0].offset
+        assert committed == max(offset for offset in offsets if offset < end) + 1
+        offsets += read(consumer, end + 200 - len(offsets))
+        assert sorted(offsets) == list(range(end + 200))
+        assert [offset for offset in offsets if offset < end] == list(range(end))
+        last_of_range = offsets.index(end - 1)
+        updates = [offset for offset in offsets[last_of_range:] if offset >= end]
+        assert updates == list(range(end + 1, end + 200, 2)), "updates of the last order, in order"
+        kafka.write(topic, 1)
+        assert read(consumer, 1) == [end + 200]
+        consumer.commit(asynchronous=False)
+    assert kafka.committed(group, topic) == end + 201
+
+
+def commits_with_order_by_key(kafka: KafkaFixture) -> None:
+    """CK-75, CK-73: the commit of a new record covers what is delivered without a gap; the next owner skips nothing."""
+    topic, group = keyed_behind(kafka)
+    end = len(KEYS)
+    with kafka.consumer(group, **BY_KEY) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        serve(consumer)
+        kafka.write(topic, 1, keys=[b"new order"])
+        delivered = 1
+        while True:
+            (message,) = consume_records(consumer, 1)
+            if message.offset() == end:
+                break
+            delivered += 1
+        for arguments in ({"message": message}, {"offsets": [TopicPartition(topic, 0, end + 1)]}):
+            consumer.commit(**arguments, asynchronous=False)
+            assert kafka.committed(group, topic) == delivered
+        consumer.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        assert kafka.committed(group, topic) == 5
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, end - 4) == list(range(5, end + 1))
+
+
 CASES: dict[str, Case] = cases(
+    normal_partitions_share,
+    order_by_key_does_not_wait_for_other_keys,
+    commits_with_order_by_key,
     worked_example,
     automatic_commits_follow_the_user,
     close_commits_the_delivered_records,

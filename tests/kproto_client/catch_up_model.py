@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kproto.client.decisions.buffer1 import Buffer1, KeyedBuffer1, RangeKeys
 from kproto.client.decisions.catch_up import (
     Commit,
     PartitionCatchUp,
@@ -33,6 +34,10 @@ class ModelRecord:
 
     at: int
     size_bytes: int = 1
+    key_number: int | None = None
+
+    def key(self) -> bytes | None:
+        return None if self.key_number is None else b"%d" % self.key_number
 
     def offset(self) -> int:
         return self.at
@@ -60,8 +65,10 @@ class ModelPartition:
         return LogBounds(start=self.start, end=self.end)
 
     def produce(self, count: int, size_bytes: int = 1) -> None:
+        """Write records with a few keys; some have none."""
         for offset in range(self.end, self.end + count):
-            self.records[offset] = ModelRecord(offset, size_bytes)
+            number = (offset * 7 + size_bytes * offset // 3) % 8
+            self.records[offset] = ModelRecord(offset, size_bytes, number or None)
         self.end += count
 
     def write_marker(self) -> None:
@@ -97,8 +104,13 @@ class ModelConsumer:
         merge: bool = True,
         buffer1_limit_bytes: int = 20,
         reads_checkpoints_at_once: bool = True,
+        by_key: bool = False,
     ) -> None:
         self.partition = partition
+        self.keys: RangeKeys | None = None
+        """With order by key: the keys of the range."""
+        self._key_position = 0
+        self._last_of_key: dict[bytes, int] = {}
         self.awaits_checkpoints = not merge
         """Whether the checkpoints of earlier owners are being read."""
         self.delivered: list[int] = []
@@ -112,7 +124,12 @@ class ModelConsumer:
         plan = plan_catch_up(position=position, bounds=partition.bounds, checkpointed={}, merge=True)
         self.consumer1_position = plan.consumer1_start
         if plan.ranges:
-            self.catch_up = PartitionCatchUp(plan, buffer1_limit_bytes)
+            buffer1: Buffer1[ModelRecord] = Buffer1()
+            if by_key:
+                self.keys = RangeKeys(position, plan.consumer1_start)
+                self._key_position = position
+                buffer1 = KeyedBuffer1(self.keys)
+            self.catch_up = PartitionCatchUp(plan, buffer1_limit_bytes, buffer1)
         if merge:
             partition.checkpoints = dict(enumerate(plan.checkpointed))
         elif reads_checkpoints_at_once:
@@ -129,6 +146,14 @@ class ModelConsumer:
                 self.write_checkpoints()
 
     # -- fetches
+
+    def scan_keys(self, count: int) -> None:
+        if self.keys is not None and not self.keys.is_complete:
+            self._key_position = max(self._key_position, self.partition.start)
+            records = self.partition.fetch(self._key_position, count)
+            self.keys.add(records)
+            self._key_position = records[-1].offset() + 1 if records else self.partition.end
+            self.keys.is_at(self._key_position)
 
     def fetch_by_consumer2(self, count: int) -> None:
         catch_up = self.catch_up
@@ -176,7 +201,13 @@ class ModelConsumer:
             records = self.catch_up.take(count)
             assert_contiguous(self.catch_up.ranges, self.catch_up.consumer1_start)
         offsets = [record.offset() for record in records]
-        assert not offsets or not self.delivered or offsets[0] > self.delivered[-1], "I1"
+        if self.keys is None:
+            assert not offsets or not self.delivered or offsets[0] > self.delivered[-1], "I1"
+        for record in records:
+            key = record.key()
+            if key is not None:
+                assert self._last_of_key.get(key, -1) < record.offset(), "I1"
+                self._last_of_key[key] = record.offset()
         self.delivered += offsets
         return offsets
 
@@ -219,6 +250,7 @@ class ModelConsumer:
         """Poll until no record is left; I6 says that this ends."""
         for _ in range(10 * (self.partition.end + 10)):
             self.fetch_by_consumer2(3)
+            self.scan_keys(5)
             self.fetch_into_buffer1(2)
             if not self.poll(4) and self.position == self.partition.end:
                 return

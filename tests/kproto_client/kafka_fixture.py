@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,7 +97,10 @@ class KafkaFixture:
 
         wait_until(complete, f"{topic} with {count} partitions")
 
-    def write(self, topic: str, count: int, partition: int = 0, timestamp: int | None = None) -> None:
+    def write(
+        self, topic: str, count: int, partition: int = 0, timestamp: int | None = None, keys: Sequence[bytes] = ()
+    ) -> None:
+        """Write records; of each in turn the next key, if keys are given."""
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _: Message) -> None:
@@ -105,8 +108,9 @@ class KafkaFixture:
                 failures.append(error)
 
         times: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
-        for _ in range(count):
-            self.producer.produce(topic, b"x", partition=partition, on_delivery=delivered, **times)
+        for number in range(count):
+            key = keys[number % len(keys)] if keys else None
+            self.producer.produce(topic, b"x", key, partition=partition, on_delivery=delivered, **times)
         self.producer.flush(LIMIT_S)
         assert not failures
 

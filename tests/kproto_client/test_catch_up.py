@@ -10,6 +10,7 @@ import json
 import pytest
 
 from kproto.client.configuration import read
+from kproto.client.decisions.buffer1 import SLOTS_MAX, KeyedBuffer1, RangeKeys
 from kproto.client.decisions.catch_up import (
     Commit,
     PartitionCatchUp,
@@ -133,6 +134,75 @@ def test_decreasing_offsets_are_rejected() -> None:
         catch_up.consumer2_read(records(79, 81))
     with pytest.raises(AssertionError):
         catch_up.consumer1_read(records(119, 121))
+
+
+def by_key(end: int = 120) -> tuple[PartitionCatchUp[ModelRecord], RangeKeys]:
+    """Return the catch-up of the range from 70 to `end`, ordered by key."""
+    keys = RangeKeys(70, end)
+    return PartitionCatchUp(plan(70, end), buffer1_limit_bytes=100, buffer1=KeyedBuffer1(keys)), keys
+
+
+def keyed(*records: tuple[int, int | None]) -> list[ModelRecord]:
+    """Return records of these offsets and keys."""
+    return [ModelRecord(offset, key_number=key) for offset, key in records]
+
+
+def test_order_by_key_holds_a_record_until_the_records_of_its_key_are_delivered() -> None:
+    """CK-60, I3: 121 and 123 wait for 71; 120 and 122, whose keys the range has not, alternate with the range."""
+    catch_up, keys = by_key(73)
+    in_range = keyed((70, 1), (71, 2), (72, 1))
+    catch_up.consumer2_read(in_range[:])
+    catch_up.consumer1_read(keyed((120, 9), (121, 2), (122, 8), (123, 2)))
+    assert not catch_up.has_free_record, "the keys of the range are not known"
+    keys.add(in_range)
+    assert [offsets(catch_up.take(1)) for _ in range(4)] == [[70], [120], [71], [122]]
+    assert offsets(catch_up.take(10)) == [72, 121, 123]
+    assert catch_up.advance() == [Commit(124), StopConsumer2()]
+
+
+def test_records_without_a_key_are_free_at_once() -> None:
+    catch_up, _ = by_key()
+    catch_up.consumer1_read(keyed((120, 1), (121, None)))
+    assert offsets(catch_up.take(10)) == [121]
+    assert catch_up.offset_to_commit() == 70, "I4: a commit covers what is delivered without a gap"
+
+
+def test_the_offset_to_commit_after_the_range_is_before_the_first_held_record() -> None:
+    """CK-73, CK-62: by key, the records that are left keep the order of their offsets."""
+    catch_up, keys = by_key(72)
+    in_range = keyed((70, 1), (71, 2))
+    keys.add(in_range)
+    catch_up.consumer2_read(in_range)
+    catch_up.consumer1_read(keyed((72, 2), (73, 3), (74, 2)))
+    assert offsets(catch_up.take(2)) == [70, 73]
+    assert catch_up.offset_to_commit() == 71
+    assert offsets(catch_up.take(1)) == [71]
+    assert catch_up.advance()[0] == Commit(72)
+    assert offsets(catch_up.take(10)) == [72, 74]
+    assert catch_up.offset_to_commit() == 75
+
+
+def test_the_table_of_keys_is_limited_and_never_too_low() -> None:
+    """A key that shares its slots with others waits too long, never too short; records after the range do not count."""
+    assert len(RangeKeys(0, 10**9)._ends) == SLOTS_MAX
+    keys = RangeKeys(70, 72)
+    in_range = keyed(*((70 + number, number) for number in range(5000)))
+    keys.end = 70 + len(in_range)
+    keys.add(in_range)
+    assert keys.is_complete
+    assert all(keys.last_of(record.key() or b"") > record.offset() for record in in_range)
+    small = RangeKeys(70, 72)
+    small.add(keyed((70, 1), (72, 5)))
+    assert small.is_complete
+    assert small.last_of(b"1") == 71
+    assert small.last_of(b"5") <= 71
+
+
+def test_few_keys_wait_because_of_others() -> None:
+    keys = RangeKeys(0, 10_000)
+    keys.add(keyed(*((number, number) for number in range(10_000))))
+    waiting = sum(keys.last_of(b"new %d" % number) > 0 for number in range(10_000))
+    assert waiting < 100, "13 are expected"
 
 
 def test_checkpoint_records_have_the_fields_of_the_proposal() -> None:

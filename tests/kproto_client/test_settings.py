@@ -2,12 +2,14 @@
 
 import pytest
 
+from kproto.client.configuration import read
 from kproto.client.decisions.settings import (
     FETCH_MAX_BYTES_DEFAULT,
     AutoOffsetReset,
     ConfigError,
     OnInvalidOffset,
     OnNoInitialOffset,
+    Order,
     Settings,
     parse,
 )
@@ -27,6 +29,7 @@ def test_defaults_are_those_of_released_clients() -> None:
         parallel=False,
         buffer1_bytes=FETCH_MAX_BYTES_DEFAULT,
         merge=True,
+        order=Order.PARTITION,
     )
     assert not parse({}).resets
 
@@ -77,6 +80,7 @@ def test_auto_offset_reset_keeps_its_meaning(word: str, meaning: AutoOffsetReset
         (INVALID, "latest"),
         ("enable.parallel.rebalance", "perhaps"),
         ("parallel.rebalance.merge", 7),
+        ("parallel.rebalance.order", "none"),
         ("parallel.rebalance.buffer.bytes", 0),
         ("parallel.rebalance.buffer.bytes", "many"),
         ("commit.reset.position", ""),
@@ -104,3 +108,16 @@ def test_boolean_settings_accept_python_and_librdkafka_values(value: object, mea
     """CK-50, CK-82."""
     settings = parse({"enable.parallel.rebalance": value, "parallel.rebalance.merge": value})
     assert (settings.parallel, settings.merge) == (meaning, meaning)
+
+
+@pytest.mark.parametrize(("value", "meaning"), [("partition", Order.PARTITION), ("Key", Order.KEY)])
+def test_each_order(value: str, meaning: Order) -> None:
+    assert parse({"parallel.rebalance.order": value}).order is meaning
+
+
+def test_order_by_key_needs_automatic_stores() -> None:
+    """One stored offset cannot say which records of the range and which after it are processed."""
+    with pytest.raises(
+        ConfigError, match=r"^parallel.rebalance.order can't be 'key' with enable.auto.offset.store=false"
+    ):
+        read({"parallel.rebalance.order": "key", "enable.auto.offset.store": "false"})

@@ -11,7 +11,9 @@ Two consumers read the partition, each into its own buffer:
 
 The phase says which buffer `poll()` delivers from:
 
-    CATCHING_UP        Only buffer 2, even while buffer 2 is empty and buffer 1 is full: offsets keep their order.
+    CATCHING_UP        Only buffer 2, even while buffer 2 is empty and buffer 1 is full: offsets keep their order. With
+                       order by key also the records of buffer 1 whose keys are not left in the range; they alternate
+                       with those of buffer 2.
     DRAINING_BUFFER1   Buffer 1. Consumer 2 has finished, consumer 1 still reads into buffer 1.
     NORMAL             Neither buffer: the records of consumer 1 pass straight to the user. The object only waits for a
                        commit that covers its checkpoints.
@@ -33,9 +35,9 @@ instead of being counted per record.
 
 Invariants, asserted in the methods:
 
-    I1  Delivered offsets strictly increase.
+    I1  Delivered offsets strictly increase; with order by key, those of a key.
     I2  The catch-up ranges are sorted, disjoint and contiguous, and end at `consumer1_start`.
-    I3  Buffer 1 is delivered only when no catch-up range is left.
+    I3  Buffer 1 is delivered only when no catch-up range, or with order by key no record of the key in it, is left.
     I4  The offset to commit never decreases and never passes the user's position.
     I5  Buffer 1 holds at most its limit plus one batch.
     I6  With an available broker, the catch-up ends: consumer 2 only moves forward in a finite range.
@@ -50,8 +52,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
+from kproto.client.decisions.buffer1 import Buffer1, FetchedRecord, R, offset_of
 from kproto.client.decisions.catch_up_ranges import (
     OPEN_END,
     CatchUpPlan,
@@ -61,19 +64,6 @@ from kproto.client.decisions.catch_up_ranges import (
     plan_catch_up,
 )
 from kproto.client.decisions.resets import LogBounds
-
-
-class FetchedRecord(Protocol):
-    """A record of either consumer; its length is the length of its value in bytes."""
-
-    def offset(self) -> int | None: ...
-
-    def leader_epoch(self) -> int | None: ...
-
-    def __len__(self) -> int: ...
-
-
-R = TypeVar("R", bound=FetchedRecord)
 
 
 class Phase(Enum):
@@ -115,9 +105,10 @@ class PartitionCatchUp(Generic[R]):
     Args:
         plan: a plan with at least one range.
         buffer1_limit_bytes: the size of buffer 1 at which consumer 1 is paused.
+        buffer1: decides which records of consumer 1 wait; by default all.
     """
 
-    def __init__(self, plan: CatchUpPlan, buffer1_limit_bytes: int) -> None:
+    def __init__(self, plan: CatchUpPlan, buffer1_limit_bytes: int, buffer1: Buffer1[R] | None = None) -> None:
         assert plan.ranges
         assert_contiguous(plan.ranges, plan.consumer1_start)
         self.phase: Phase = Phase.CATCHING_UP
@@ -133,12 +124,12 @@ class PartitionCatchUp(Generic[R]):
         self._leader_epochs: dict[Phase, int | None] = {}
         """Of the last record that the consumer of each phase has read."""
 
-        self._buffer1: deque[R] = deque()
-        self._buffer1_bytes = 0
+        self._buffer1: Buffer1[R] = Buffer1() if buffer1 is None else buffer1
         self._buffer1_limit_bytes = buffer1_limit_bytes
         self._consumer1_position = plan.consumer1_start
         self._consumer1_is_paused = False
 
+        self._odd_record_is_of_range = False
         self._last_to_commit = self._consumer2_position
         """For invariant I4."""
 
@@ -153,7 +144,7 @@ class PartitionCatchUp(Generic[R]):
         self._leader_epochs[Phase.CATCHING_UP] = records[-1].leader_epoch()
         # A fetch may cross the end of the last range. The records from there on belong to consumer 1 (CK-66).
         if last >= self.consumer1_start:
-            del records[bisect_left(records, self.consumer1_start, key=_offset) :]
+            del records[bisect_left(records, self.consumer1_start, key=offset_of) :]
         records.reverse()
         self._buffer2.append(records)
         self._consumer2_position = min(last + 1, self.consumer1_start)
@@ -202,9 +193,8 @@ class PartitionCatchUp(Generic[R]):
         if records:
             self._consumer1_position = _last_offset(records, self._consumer1_position) + 1
             self._leader_epochs[Phase.DRAINING_BUFFER1] = records[-1].leader_epoch()
-        self._buffer1.extend(records)
-        self._buffer1_bytes += sum(map(len, records))
-        if self._buffer1_bytes < self._buffer1_limit_bytes:
+        self._buffer1.add(records)
+        if self._buffer1.size_bytes < self._buffer1_limit_bytes:
             return []
         self._consumer1_is_paused = True
         return [PauseConsumer1()]
@@ -217,25 +207,28 @@ class PartitionCatchUp(Generic[R]):
             self.phase = Phase.DRAINING_BUFFER1
             self._ranges = ()
             actions += [Commit(self.offset_to_commit()), StopConsumer2()]
-        if self.phase is Phase.DRAINING_BUFFER1:
-            # Consumer 1 resumes at half of the limit, not at the limit: otherwise each delivered record would resume
-            # it and each fetched batch would pause it again.
-            if self._consumer1_is_paused and self._buffer1_bytes <= self._buffer1_limit_bytes // 2:
-                self._consumer1_is_paused = False
-                actions.append(ResumeConsumer1())
-            if not self._buffer1:
-                self.phase = Phase.NORMAL
+        # Consumer 1 resumes at half of the limit, not at the limit: otherwise each delivered record would resume it and
+        # each fetched batch would pause it again.
+        if self._consumer1_is_paused and self._buffer1.size_bytes <= self._buffer1_limit_bytes // 2:
+            self._consumer1_is_paused = False
+            actions.append(ResumeConsumer1())
+        if self.phase is Phase.DRAINING_BUFFER1 and self._buffer1.first() is None:
+            self.phase = Phase.NORMAL
         return actions
 
     def take(self, count: int) -> list[R]:
         """Return up to `count` records for the user and remove them from their buffer (CK-64)."""
         assert self.phase is not Phase.NORMAL
-        if self.phase is Phase.CATCHING_UP:
+        if self.phase is not Phase.CATCHING_UP:
+            assert not self._ranges, "I3: catch-up ranges are left"
+            return self._buffer1.take(count)
+        if not self.has_free_record:
             return self._take_from_buffer2(count)
-        assert not self._ranges, "I3: catch-up ranges are left"
-        records = [self._buffer1.popleft() for _ in range(min(count, len(self._buffer1)))]
-        self._buffer1_bytes -= sum(map(len, records))
-        return records
+        # Records of the range first: a commit within the batch covers the records before it. Half of the records are of
+        # the range, of an odd number every other time one more.
+        self._odd_record_is_of_range = not self._odd_record_is_of_range
+        records = self._take_from_buffer2((count + self._odd_record_is_of_range) // 2)
+        return records + self._buffer1.take_free(count - len(records), self.position)
 
     def current_run(self) -> list[R]:
         """Return the next run of buffer 2, next record last. Popping a record from the list delivers the record.
@@ -274,11 +267,12 @@ class PartitionCatchUp(Generic[R]):
 
     @property
     def position(self) -> int:
-        """The user's position: all records before this offset are delivered."""
+        """The user's position: all records before this offset are delivered, with order by key also later ones."""
         if self.phase is Phase.CATCHING_UP:
             run = self.current_run()
-            return _offset(run[-1]) if run else self._consumer2_position
-        return _offset(self._buffer1[0]) if self._buffer1 else self._consumer1_position
+            return offset_of(run[-1]) if run else self._consumer2_position
+        waiting = self._buffer1.first()
+        return self._consumer1_position if waiting is None else offset_of(waiting)
 
     @property
     def leader_epoch(self) -> int | None:
@@ -290,8 +284,9 @@ class PartitionCatchUp(Generic[R]):
         if self.phase is Phase.CATCHING_UP:
             run = self.current_run()
             return run[-1].leader_epoch() if run else self._leader_epochs.get(Phase.CATCHING_UP)
-        if self._buffer1:
-            return self._buffer1[0].leader_epoch()
+        waiting = self._buffer1.first()
+        if waiting is not None:
+            return waiting.leader_epoch()
         return self._leader_epochs.get(Phase.DRAINING_BUFFER1, self._leader_epochs.get(Phase.CATCHING_UP))
 
     @property
@@ -319,7 +314,12 @@ class PartitionCatchUp(Generic[R]):
     @property
     def buffer1_bytes(self) -> int:
         """Size of the record values in buffer 1."""
-        return self._buffer1_bytes
+        return self._buffer1.size_bytes
+
+    @property
+    def has_free_record(self) -> bool:
+        """Whether a record of buffer 1 may be delivered before the range is."""
+        return self.phase is Phase.CATCHING_UP and self._buffer1.has_free(self.position)
 
     @property
     def buffer1_is_full(self) -> bool:
@@ -356,15 +356,9 @@ class PartitionCatchUp(Generic[R]):
         self._buffer2.clear()
 
 
-def _offset(record: FetchedRecord) -> int:
-    offset = record.offset()
-    assert offset is not None, "a fetched record has an offset"
-    return offset
-
-
 def _last_offset(records: Sequence[FetchedRecord], expected_min: int) -> int:
     """Return the last offset of a run; assert by its two ends that the offsets can increase (I1)."""
-    first, last = _offset(records[0]), _offset(records[-1])
+    first, last = offset_of(records[0]), offset_of(records[-1])
     assert first >= expected_min, (first, expected_min)
     assert last - first >= len(records) - 1, "offsets in a log increase"
     return last

@@ -24,12 +24,22 @@ COMMIT_RESET_POSITION = "commit.reset.position"
 PARALLEL = "enable.parallel.rebalance"
 BUFFER1_BYTES = "parallel.rebalance.buffer.bytes"
 MERGE = "parallel.rebalance.merge"
+ORDER = "parallel.rebalance.order"
 FETCH_MAX_BYTES = "fetch.max.bytes"
 FETCH_MAX_BYTES_DEFAULT = 50 * 1024 * 1024
 """The default of Kafka's Java client and of librdkafka."""
 
 PROPOSED_SETTINGS = frozenset(
-    {NO_INITIAL_OFFSET, NO_INITIAL_OFFSET_ALIAS, INVALID_OFFSET, COMMIT_RESET_POSITION, PARALLEL, BUFFER1_BYTES, MERGE}
+    {
+        NO_INITIAL_OFFSET,
+        NO_INITIAL_OFFSET_ALIAS,
+        INVALID_OFFSET,
+        COMMIT_RESET_POSITION,
+        PARALLEL,
+        BUFFER1_BYTES,
+        MERGE,
+        ORDER,
+    }
 )
 """The settings that librdkafka does not have. `auto.offset.reset` is not among them: librdkafka receives it too."""
 
@@ -76,6 +86,13 @@ class OnInvalidOffset(Enum):
     NEAREST = "nearest"
 
 
+class Order(Enum):
+    """`parallel.rebalance.order`."""
+
+    PARTITION = "partition"
+    KEY = "key"
+
+
 AUTO_OFFSET_RESET_VALUES = {
     "latest": AutoOffsetReset.LATEST,
     "earliest": AutoOffsetReset.EARLIEST,
@@ -103,6 +120,7 @@ class Settings:
     buffer1_bytes: int = FETCH_MAX_BYTES_DEFAULT
     """Limit of buffer 1, per partition."""
     merge: bool = True
+    order: Order = Order.PARTITION
 
     @property
     def resets(self) -> bool:
@@ -134,6 +152,7 @@ def parse(config: Mapping[str, object]) -> Settings:
         parallel=_boolean(config, PARALLEL, False),
         buffer1_bytes=_buffer1_bytes(config),
         merge=_boolean(config, MERGE, True),
+        order=_choice(config, ORDER, Order, Order.PARTITION.value),
     )
 
 
@@ -150,9 +169,9 @@ def _auto_offset_reset(config: Mapping[str, object]) -> AutoOffsetReset:
     return AUTO_OFFSET_RESET_VALUES[text]
 
 
-def _choice(config: Mapping[str, object], name: str, kind: type[C]) -> C:
+def _choice(config: Mapping[str, object], name: str, kind: type[C], default: str = "none") -> C:
     try:
-        return kind(str(config.get(name, "none")).lower())
+        return kind(str(config.get(name, default)).lower())
     except ValueError:
         raise _invalid(config, name, [str(each.value) for each in kind]) from None
 
