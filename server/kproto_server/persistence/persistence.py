@@ -164,7 +164,7 @@ class Persistence:
         return 0
 
     def flush(self) -> None:
-        """Save changed topics, begin a group commit and a background sync; called at the end of each iteration."""
+        """Save what no request has saved, begin a group commit and a background sync; called after each iteration."""
         self.save_changed_topics()
         if isinstance(self._log, GroupCommitLog):
             self._log.flush()

@@ -22,9 +22,9 @@ ResponseT = TypeVar("ResponseT", bound="Response | DeferredResponse")
 class OffsetsLogs:
     """The logs of the offsets partitions in a data directory.
 
-    A request can create the offsets topic, or partitions of it, and the next request of the same iteration can append
-    to them, before the topics are saved. So a log that is missing is created by its first append. Appends look into
-    `partitions` themselves: a call would cost more than the look-up.
+    A program can create the offsets topic, or partitions of it, without a request that saves them. So a log that is
+    missing is created by its first append. Appends look into `partitions` themselves: a call would cost more than the
+    look-up.
     """
 
     def __init__(self) -> None:
