@@ -178,6 +178,18 @@ def test_a_client_with_a_costly_request_waits_for_its_turn_until_it_has_sent_che
             assert ids(take_turn(dispatcher, client)) == [1]
 
 
+def test_what_else_makes_an_iteration_late_is_no_cost_of_the_next_request(dispatcher: Dispatcher) -> None:
+    """To send a large response takes long, too."""
+    time = FakeTime(dispatcher)
+    client = connect(dispatcher)
+    assert ids(client.receive(frame(SMALL, 0, 1), NOW_MS)) == [1]
+    time.now_s += 0.05
+    assert ids(client.receive(frame(SMALL, 0, 2), NOW_MS)) == [2]
+    time.begin_iteration(dispatcher)
+    dispatcher.has_free_turn = False
+    assert ids(client.receive(frame(SMALL, 0, 3), NOW_MS)) == [3]
+
+
 def test_a_costly_operation_has_its_turn_after_a_limited_number_of_cheap_ones(dispatcher: Dispatcher) -> None:
     costly = Turn(COSTLY)
     dispatcher.queue(costly)

@@ -356,6 +356,7 @@ class Connection:
         """The reference path: decode a request, have its API's handler handle it, encode the response."""
         api_key = api_version = NOT_READ
         is_handled, dispatcher = True, self.dispatcher
+        began_s = dispatcher.monotonic_s()
         try:
             api_key, api_version, correlation_id, client_id, body_position = read_request_header(frame)
             self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
@@ -404,10 +405,9 @@ class Connection:
             logger.exception(DEFECT, api_key, api_version, self._client_id)
             self._fail(CLOSED_BY_DEFECT, api_key, api_version)
         finally:
-            if is_handled and (
-                self._rank or dispatcher.monotonic_s() * 1000.0 - dispatcher.state.clock.real_ms > LATE_MS
-            ):
-                self._note_cost()
+            ended_s = dispatcher.monotonic_s()
+            if is_handled and (self._rank or ended_s * 1000.0 - dispatcher.state.clock.real_ms > LATE_MS):
+                self._note_cost(began_s, ended_s)
         return b""
 
     def _delay(self, operation: DelayedOperation, exchange: Exchange | None) -> None:
@@ -429,15 +429,14 @@ class Connection:
         """
         if self._has_turn or self.state is not READY or self.dispatcher.take_free_turn():
             self._has_turn = False
-            self.dispatcher.began_ms = self.dispatcher.monotonic_s() * 1000.0
             return False
         self.backlog.appendleft(frame)
         self._delay(at_turn(lambda: NO_RESPONSE, now_ms, rank), None)
         return True
 
-    def _note_cost(self) -> None:
+    def _note_cost(self, began_s: float, ended_s: float) -> None:
         """Have the connection wait behind others if its latest request was costly, and trust it after cheap ones."""
-        if self.dispatcher.was_costly():
+        if self.dispatcher.was_costly(began_s, ended_s):
             self._rank = COSTLY
         elif self._rank:
             self._rank -= 1

@@ -71,8 +71,6 @@ class Dispatcher:
         self._turns_queued = 0
         self.monotonic_s: Callable[[], float] = float
         """Returns monotonic real time; set by the owner of the event loop. 0.0: no request takes any time."""
-        self.began_ms: float = 0.0
-        """Real time at which the latest request began that had its turn."""
         self.is_late: bool = False
         """Whether requests have taken `LATE_MS` of this iteration of the event loop."""
         self.has_free_turn: bool = True
@@ -124,15 +122,12 @@ class Dispatcher:
         """Complete the operation whose turn is next."""
         heappop(self.turns)[2].complete()
 
-    def was_costly(self) -> bool:
-        """Return whether the request that has just ended was costly, or what else has made the iteration late."""
-        ended_ms, iteration_began_ms = self.monotonic_s() * 1000.0, self.state.clock.real_ms
-        if ended_ms - iteration_began_ms <= LATE_MS:
-            return False
-        self.is_late = True
-        self.has_free_turn = False
-        began_ms, self.began_ms = max(self.began_ms, iteration_began_ms), ended_ms
-        return ended_ms - began_ms > COSTLY_MS
+    def was_costly(self, began_s: float, ended_s: float) -> bool:
+        """Return whether a request was costly; note if the iteration is late now."""
+        if ended_s * 1000.0 - self.state.clock.real_ms > LATE_MS:
+            self.is_late = True
+            self.has_free_turn = False
+        return (ended_s - began_s) * 1000.0 > COSTLY_MS
 
     def shares_sync(self, frame: bytes) -> bool:
         """Whether a request only appends to the log, so that it may be handled before an earlier one is synced."""
