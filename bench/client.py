@@ -1,8 +1,11 @@
-"""Throughput of kproto.client's consumer, in messages per second, compared with confluent-kafka's, which it wraps.
+"""Throughput of kproto.client's consumer, in messages per second, compared with confluent-kafka's, which it wraps, and
+of its async consumer compared with aiokafka's.
 
 Method: one kproto broker in memory. Each round fills a topic with small messages; each consumer in turn reads the topic
 to its end, in a new group. Every second round reverses the order of the consumers. The measurement starts with a
-consumer's first message, so it excludes the join. The first round is a warm-up; each figure is the best round.
+consumer's first message, so it excludes the join. The first round is a warm-up; each figure is the best round. For the
+async consumers, on asyncio, also the time from the `subscribe` of a second, connected consumer to its first message is
+measured, while the first member processes each message for 50 ms; both send heartbeats every 3 s, by default.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from itertools import product
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
+from bench import async_client
+from bench.async_client import AIOKAFKA
 from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row
 from bench.options import count
 from bench.peers.fleet import Fleet
@@ -25,11 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 RATE = Metric(key="messages_per_s", title="messages/s", more_is_better=True, compared=True, digits=0)
+REBALANCE = Metric(key="rebalance_ms", title="rebalance ms", compared=True, digits=0)
 CONFLUENT = "confluent-kafka"
 PARTITIONS = 4
 SIZE = Size(100, 1000)
 CONSUME_COUNT = 500
 CALLS = ("poll()", f"consume({CONSUME_COUNT})")
+ASYNC_LEAD_MIN, ASYNC_JOIN_LEAD_MIN = 1.5, 0.9
+ASYNC_JOIN = "async, a member joins"
 OFF_SHARE_MIN, ON_SHARE_MIN, CATCH_UP_SHARE_MIN = 0.9, 0.8, 0.8
 
 
@@ -75,6 +83,8 @@ def run(options: Namespace, note: Note) -> list[Row]:
         KPROTO: KprotoConsumer,
         CONFLUENT: ConfluentConsumer,
     }
+    async_kinds = [kind for kind in (KPROTO, AIOKAFKA) if kind in options.only]
+    async_samples: dict[tuple[str, Metric], dict[str, list[float]]] = {}
     load = Load(SIZE, max(1, options.messages // SIZE.messages))
     samples: dict[tuple[Mode, str], dict[str, list[float]]] = {case: {} for case in _cases()}
     with ExitStack() as stack:
@@ -91,12 +101,16 @@ def run(options: Namespace, note: Note) -> list[Row]:
                     group = f"{kind}-{MODES.index(mode)}-{CALLS.index(call)}-{round_number}"
                     config = {**topic.server, **CONSUMER, "group.id": group, "auto.offset.reset": "earliest"}
                     if mode.starts_behind:
-                        _commit_start(ConfluentConsumer(config), topic)
+                        _commit_start(config, topic)
                     settings = {**config, **mode.settings} if kind == KPROTO else config
                     rate = _read(kinds[kind](settings), topic, load, call)
                     if round_number > 0:
                         samples[mode, call].setdefault(kind, []).append(rate)
-    return [
+                for kind in async_kinds[:: -1 if round_number % 2 else 1]:
+                    for case, figure in _measure_async(kind, topic, load, round_number).items():
+                        if round_number > 0:
+                            async_samples.setdefault(case, {}).setdefault(kind, []).append(figure)
+    rows = [
         Row(
             bench=BENCH.name,
             case=_case_name(mode, call),
@@ -104,6 +118,26 @@ def run(options: Namespace, note: Note) -> list[Row]:
         )
         for (mode, call), found in samples.items()
     ]
+    async_rows = [
+        Row(
+            bench=BENCH.name,
+            case=case,
+            figures={kind: {metric.key: metric.best(figures)} for kind, figures in found.items()},
+        )
+        for (case, metric), found in async_samples.items()
+    ]
+    return rows + async_rows
+
+
+def _measure_async(kind: str, topic: Topic, load: Load, round_number: int) -> dict[tuple[str, Metric], float]:
+    """Return the figure of each case of an async consumer."""
+    group = f"async-{kind}-{round_number}"
+    rates = {
+        (f"async, {call}", RATE): async_client.read(kind, topic, load, call, f"{group}-{call}")
+        for call in async_client.CALLS
+    }
+    _commit_start({**topic.server, "group.id": f"{group}-join"}, topic)
+    return {**rates, (ASYNC_JOIN, REBALANCE): async_client.rebalance_ms(kind, topic, f"{group}-join")}
 
 
 def _cases() -> list[tuple[Mode, str]]:
@@ -114,9 +148,10 @@ def _case_name(mode: Mode, call: str) -> str:
     return f"{mode.name}, {call}"
 
 
-def _commit_start(consumer: Any, topic: Topic) -> None:
-    from confluent_kafka import TopicPartition
+def _commit_start(config: dict[str, Any], topic: Topic) -> None:
+    from confluent_kafka import Consumer, TopicPartition
 
+    consumer = Consumer(config)
     consumer.commit(
         offsets=[TopicPartition(topic.name, index, 0) for index in range(topic.partitions)], asynchronous=False
     )
@@ -150,12 +185,19 @@ def _read(consumer: Any, topic: Topic, load: Load, call: str) -> float:
 
 BENCH = Bench(
     name="client",
-    summary="kproto.client's consumer compared with confluent-kafka's",
-    metrics=[RATE],
-    peers=[KPROTO, CONFLUENT],
+    summary="kproto.client's consumer compared with confluent-kafka's, and its async one with aiokafka's",
+    metrics=[RATE, REBALANCE],
+    peers=[KPROTO, CONFLUENT, AIOKAFKA],
     floors=[
-        Lead(case=_case_name(mode, call), metric=RATE, peer=CONFLUENT, at_least=mode.share_min)
-        for mode, call in _cases()
+        *(
+            Lead(case=_case_name(mode, call), metric=RATE, peer=CONFLUENT, at_least=mode.share_min)
+            for mode, call in _cases()
+        ),
+        *(
+            Lead(case=f"async, {call}", metric=RATE, peer=AIOKAFKA, at_least=ASYNC_LEAD_MIN)
+            for call in async_client.CALLS
+        ),
+        Lead(case=ASYNC_JOIN, metric=REBALANCE, peer=AIOKAFKA, at_least=ASYNC_JOIN_LEAD_MIN),
     ],
     add_options=add_options,
     run=run,

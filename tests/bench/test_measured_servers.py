@@ -90,17 +90,20 @@ def test_throughput_moves_every_message_with_a_real_client(capsys: pytest.Captur
         assert figures["mb_per_s"] > 0
 
 
-def test_client_reads_every_message_with_both_consumers(capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, "client", "--messages", "2000", "--rounds", "1")
-    modes = ("features off", "features on", "catching up")
+def test_client_reads_every_message_with_each_consumer(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, "client", "--messages", "4000", "--rounds", "1")
+    modes = ("features off", "features on", "catching up", "async")
+    calls = dict.fromkeys(modes, ("poll()", "consume(500)")) | {"async": ("async for", "consume(500)")}
     assert [row["case"] for row in found] == [
-        f"{mode}, {call}" for mode in modes for call in ("poll()", "consume(500)")
+        *(f"{mode}, {call}" for mode in modes for call in calls[mode]),
+        "async, a member joins",
     ]
     for row in found:
-        for consumer in ("kproto", "confluent-kafka"):
+        figure = "rebalance_ms" if row["case"] == "async, a member joins" else "messages_per_s"
+        for consumer in ("kproto", "aiokafka" if str(row["case"]).startswith("async") else "confluent-kafka"):
             figures = row[consumer]
             assert isinstance(figures, dict)
-            assert figures["messages_per_s"] > 0
+            assert figures[figure] > 0
 
 
 def test_restart_writes_a_history_and_finds_every_offset(capsys: pytest.CaptureFixture[str]) -> None:

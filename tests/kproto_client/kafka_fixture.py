@@ -140,7 +140,7 @@ class KafkaFixture:
             try:
                 results[:] = consumer.commit(offsets=[topic_partition], asynchronous=False)
             except KafkaException as error:
-                if error.args[0].code() == KafkaError.NOT_COORDINATOR:  # a new broker creates `__consumer_offsets`
+                if error.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
                     return False
                 raise
             return True

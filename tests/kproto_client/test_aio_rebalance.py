@@ -54,6 +54,10 @@ def place(record: Message) -> tuple[int, int]:
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 async def test_a_member_joins_while_a_record_is_processed(kafka: KafkaFixture, strategy: str) -> None:
+    await join_while_a_record_is_processed(kafka, strategy)
+
+
+async def join_while_a_record_is_processed(kafka: KafkaFixture, strategy: str) -> None:
     """The new member reads while the other one still processes its first record. Fetched records of the revoked
     partition are dropped; the record that is being processed is read again if its partition is revoked."""
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30, 2)
