@@ -162,12 +162,14 @@ class Consumer(AsyncCalls):
             ValueError: less than 0 or more than 1,000,000 records are requested.
 
         Cancellation:
-            Loses no record: the next call delivers the fetched records.
+            As of `next_record`.
         """
         if not 0 <= num_messages <= CONSUME_MAX:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         self._polls.begin_request()
-        await anyio.lowlevel.checkpoint()
+        if monotonic() >= self._checkpoint_at:
+            await anyio.lowlevel.checkpoint()
+            self._checkpoint_at = monotonic() + CHECKPOINT_INTERVAL_S
         if timeout != 0 and not self._polls.has(num_messages):
             with anyio.move_on_after(math.inf if timeout is None or timeout < 0 else timeout):
                 await self._wait(num_messages)
