@@ -42,7 +42,7 @@ class BrokerQueries:
     def admin(self) -> AdminClient:
         """The admin client, created on first use."""
         if self._admin is None:
-            self._admin = AdminClient(self._configuration.for_connection())
+            self._admin = self._configuration.clients.admin(self._configuration.for_connection())
         return self._admin
 
     def partitions_of_topic(self, topic: str, limit_s: float) -> list[PartitionKey]:

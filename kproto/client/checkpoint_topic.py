@@ -152,7 +152,8 @@ class CheckpointTopic:
 
     def _open_producer(self) -> Producer:
         if self._producer is None:
-            self._producer = Producer({**self._configuration.for_connection(), "linger.ms": 0})
+            config = {**self._configuration.for_connection(), "linger.ms": 0}
+            self._producer = self._configuration.clients.producer(config)
         return self._producer
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

@@ -19,6 +19,7 @@ from kproto.client.decisions.settings import (
     boolean,
     parse,
 )
+from kproto.client.further_clients import FurtherClients
 
 AUTO_COMMIT = "enable.auto.commit"
 AUTO_COMMIT_INTERVAL = "auto.commit.interval.ms"
@@ -29,7 +30,7 @@ ASSIGNOR = "partition.assignment.strategy"
 GROUP_PROTOCOL = "group.protocol"
 MEMBER_SETTINGS = ("group.instance.id", GROUP_PROTOCOL, "group.remote.assignor", ASSIGNOR)
 CALLBACK_SETTINGS = (COMMIT_CALLBACK, "stats_cb", "error_cb", "throttle_cb", "statistics.interval.ms")
-"""The user's callbacks report on the user's consumer only, not on consumer 2."""
+"""Callbacks, and the interval of one. `FurtherClients` gives them to clients that are polled, except for commits."""
 CONNECTION_SETTINGS = (
     "bootstrap.servers",
     "metadata.broker.list",
@@ -59,6 +60,7 @@ class Configuration:
     librdkafka: Mapping[str, Any]
     """Without the settings of the proposals; ``default.topic.config`` is merged into it."""
     settings: Settings
+    clients: FurtherClients
 
     @property
     def group_id(self) -> str:
@@ -136,7 +138,7 @@ def read(config: Mapping[str, Any]) -> Configuration:
     flat = {**config, **config.get("default.topic.config", {})}
     flat.pop("default.topic.config", None)
     librdkafka = {name: value for name, value in flat.items() if name not in PROPOSED_SETTINGS}
-    configuration = Configuration(librdkafka=librdkafka, settings=parse(flat))
+    configuration = Configuration(librdkafka=librdkafka, settings=parse(flat), clients=FurtherClients(librdkafka))
     if configuration.settings.order is Order.KEY and not configuration.auto_store:
         # One stored offset cannot say which records of the range and which after it are processed.
         raise ConfigError(f"{ORDER} can't be 'key' with {AUTO_STORE}=false, nor with kproto.client.aio")

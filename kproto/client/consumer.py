@@ -197,6 +197,11 @@ class Consumer(confluent_kafka.Consumer):
             stored = arguments.get("offsets")
             self._delegate.positions.store([position_after(arguments["message"])] if stored is None else stored)
 
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        super().set_sasl_credentials(username, password)
+        if self._delegate is not None:
+            self._delegate.set_sasl_credentials(username, password)
+
     # -- close
 
     def close(self) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -42,8 +41,8 @@ class Consumer2:
     close it.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._config = dict(config)
+    def __init__(self, open_consumer: Callable[[], Consumer]) -> None:
+        self._open_consumer = open_consumer
         self._consumer: Consumer | None = None
         self._partitions: set[PartitionKey] = set()
         self._topics: set[str] = set()
@@ -56,7 +55,7 @@ class Consumer2:
     def assign(self, positions: Mapping[PartitionKey, TopicPartition]) -> None:
         """Read these partitions from these offsets, in addition to the partitions that are assigned already."""
         if self._consumer is None:
-            self._consumer = Consumer(self._config)
+            self._consumer = self._open_consumer()
         self.unassign(positions, close=False)
         self._consumer.incremental_assign(list(positions.values()))
         self._partitions.update(positions)

@@ -76,6 +76,7 @@ class ConsumerDelegate:
         self._consumer = consumer
         self.is_closed: bool = False
         settings = configuration.settings
+        self._clients = configuration.clients
         queries = BrokerQueries(consumer, configuration)
         self._assignment = Assignment(consumer)
         self._parallel: ParallelCatchUp | None = None
@@ -298,6 +299,9 @@ class ConsumerDelegate:
     def subscribed(self, *, is_cooperative: bool) -> None:
         """The user has subscribed: assignments come from the group, as differences if it is cooperative."""
         self._assignment.is_cooperative = is_cooperative
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        self._clients.set_sasl_credentials(username, password)
 
     def unsubscribed(self) -> None:
         """The user has unsubscribed: deliver nothing more until partitions are assigned again."""

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any
 
-from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, TopicCollection, TopicPartition
 
 from kproto.client.background import Background, Steps
 from kproto.client.broker_queries import NO_TOPIC_ID, BrokerQueries
@@ -49,6 +49,7 @@ class EarlierRanges:
     ) -> None:
         self._queries = queries
         self._group = configuration.group_id
+        self._clients = configuration.clients
         self._config: dict[str, Any] = {**configuration.for_consumer2(), AUTO_OFFSET_RESET: "earliest"}
         self._checkpoint_topic = checkpoint_topic
         self._commit = commit
@@ -96,7 +97,7 @@ class EarlierRanges:
         partition = yield from self._checkpoint_topic.find()
         if partition < 0:
             return found
-        consumer = Consumer(self._config)
+        consumer = self._clients.consumer(self._config)
         try:
             consumer.assign([TopicPartition(CHECKPOINT_TOPIC, partition, OFFSET_STORED)])
             while True:

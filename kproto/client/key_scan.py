@@ -7,10 +7,9 @@ time. If a scan fails, no key is known to be free, and the records of consumer 1
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from kproto.client.consumer2 import Consumer2, Consumer2Failed
 from kproto.client.decisions.buffer1 import RangeKeys
@@ -28,8 +27,8 @@ class KeyScan:
     The object owns its librdkafka consumer, which `close` and the end of the last scan close.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._consumer = Consumer2(config)
+    def __init__(self, open_consumer: Callable[[], Consumer]) -> None:
+        self._consumer = Consumer2(open_consumer)
         self._keys: dict[PartitionKey, RangeKeys] = {}
 
     @property

@@ -83,8 +83,12 @@ class ParallelCatchUp:
         self._commit = commit
         self._checkpoint_topic = CheckpointTopic(queries, configuration)
         self._earlier_ranges = EarlierRanges(queries, configuration, self._checkpoint_topic, self._commit_read_position)
-        self._consumer2 = Consumer2(configuration.for_consumer2())
-        self._key_scan = KeyScan(configuration.for_consumer2())
+
+        def open_consumer2() -> Consumer:
+            return configuration.clients.consumer(configuration.for_consumer2())
+
+        self._consumer2 = Consumer2(open_consumer2)
+        self._key_scan = KeyScan(open_consumer2)
 
         self.catch_ups: dict[PartitionKey, CatchUp] = {}
         """Partitions that are not in normal mode: the user gets the records in their buffers."""
