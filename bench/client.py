@@ -136,6 +136,8 @@ def _measure_async(kind: str, topic: Topic, load: Load, round_number: int) -> di
         (f"async, {call}", RATE): async_client.read(kind, topic, load, call, f"{group}-{call}")
         for call in async_client.CALLS
     }
+    if round_number == 0:
+        return rates
     _commit_start({**topic.server, "group.id": f"{group}-join"}, topic)
     return {**rates, (ASYNC_JOIN, REBALANCE): async_client.rebalance_ms(kind, topic, f"{group}-join")}
 
