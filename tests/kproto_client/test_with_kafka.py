@@ -1,17 +1,23 @@
-"""safe_latest in added partitions with real brokers; `python -m tests.kproto_client` runs all cases with them."""
+"""safe_latest in added partitions and the order of a catch-up with real brokers; `python -m tests.kproto_client` runs all cases with them."""
 
 import pytest
 
 from tests.kproto_client.added_partition_cases import CASES, CASES_WITH_CONSUMER_PROTOCOL
-from tests.kproto_client.kafka_fixture import KafkaFixture
+from tests.kproto_client.catch_up_cases import (
+    commits_with_order_by_key,
+    normal_partitions_share,
+    order_by_key_does_not_wait_for_other_keys,
+)
+from tests.kproto_client.kafka_fixture import KafkaFixture, cases
 from tests.oracle.cluster import NEWEST, real_kafka
 
-RELEASES = {"2.8.2": CASES, NEWEST: {**CASES, **CASES_WITH_CONSUMER_PROTOCOL}}
+CATCH_UPS = cases(normal_partitions_share, order_by_key_does_not_wait_for_other_keys, commits_with_order_by_key)
+RELEASES = {"2.8.2": {**CASES, **CATCH_UPS}, NEWEST: {**CASES, **CASES_WITH_CONSUMER_PROTOCOL, **CATCH_UPS}}
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("release", RELEASES)
-def test_added_partitions_with_real_kafka(release: str) -> None:
+def test_real_kafka(release: str) -> None:
     with real_kafka(release, props={"group.initial.rebalance.delay.ms": "0"}) as cluster:
         kafka = KafkaFixture(cluster.bootstrap)
         for run, arguments in RELEASES[release].values():
