@@ -386,10 +386,13 @@ def normal_partitions_share(kafka: KafkaFixture) -> None:
         with kafka.consumer(group, **ON) as consumer:
             consumer.subscribe([topic])
             read(consumer, 1)
-            kafka.write(topic, 2000, partition=1)
-            found: dict[int | None, int] = {0: 0, 1: 0}
+            consumer.pause([TopicPartition(topic, 0)])
+            kafka.write(topic, 10_000, partition=1)
+            read(consumer, 1)
+            consumer.resume([TopicPartition(topic, 0)])
+            found: dict[int | None, int] = {0: 0, 1: 1}
             limit = time.monotonic() + LIMIT_S
-            while found[1] < 2000:
+            while found[1] < 10_000:
                 assert time.monotonic() < limit, found
                 messages = consumer.consume(count, 0.1) if count > 1 else [consumer.poll(0.1)]
                 for message in messages:
@@ -398,11 +401,22 @@ def normal_partitions_share(kafka: KafkaFixture) -> None:
             assert (topic, 0) in parallel_of(consumer).catch_ups, (
                 "partition 1 is ready before partition 0 has caught up"
             )
-            assert found[0] > 1000, "and partition 0 has its share"
 
 
 BY_KEY: dict[str, Any] = {**ON, "parallel_rebalance_order": "key"}
 KEYS = [b"order %d" % number for number in range(20_000)]
+
+
+def fill_buffer1(consumer: Consumer, topic: str, end: int) -> None:
+    """Wait until consumer 1 has read up to the new log end, without delivering records."""
+    delegate, catch_up = consumer._delegate, parallel_of(consumer).catch_ups[topic, 0]
+    assert delegate is not None
+
+    def filled() -> bool:
+        assert delegate._poll_consumer1(1) == []
+        return catch_up.consumer1_position >= end
+
+    wait_until(filled, f"consumer 1 at {end}")
 
 
 def keyed_behind(kafka: KafkaFixture, committed: int = 0) -> tuple[str, str]:
@@ -422,6 +436,7 @@ def order_by_key_does_not_wait_for_other_keys(kafka: KafkaFixture) -> None:
         offsets = read(consumer, 1)
         serve(consumer)
         kafka.write(topic, 200, keys=[b"new order", KEYS[-1]])
+        fill_buffer1(consumer, topic, end + 200)
         while len([offset for offset in offsets if offset >= end]) < 100:
             offsets += read(consumer, 1)
         assert [offset for offset in offsets if offset >= end] == list(range(end, end + 200, 2))
@@ -451,6 +466,7 @@ def commits_with_order_by_key(kafka: KafkaFixture) -> None:
         read(consumer, 1)
         serve(consumer)
         kafka.write(topic, 1, keys=[b"new order"])
+        fill_buffer1(consumer, topic, end + 1)
         delivered = 1
         while True:
             (message,) = consume_records(consumer, 1)

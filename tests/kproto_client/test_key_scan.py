@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from kproto.client.consumer2 import Consumer2Failed, Fetched
 from kproto.client.decisions.buffer1 import KeyedBuffer1, RangeKeys
@@ -37,8 +37,12 @@ class FakeConsumer2:
         return fetched
 
 
+def no_consumer() -> Consumer:
+    raise AssertionError("the fake is used")
+
+
 def scan_of(*fetches: Any) -> tuple[KeyScan, RangeKeys, FakeConsumer2]:
-    scan, keys, consumer = KeyScan({}), RangeKeys(70, 120), FakeConsumer2(*fetches)
+    scan, keys, consumer = KeyScan(no_consumer), RangeKeys(70, 120), FakeConsumer2(*fetches)
     scan._consumer = consumer  # type: ignore[assignment]
     scan.start({PARTITION: keys}, {PARTITION: TopicPartition(*PARTITION, 70)})
     return scan, keys, consumer

@@ -1,4 +1,4 @@
-"""safe_latest in added partitions and the order of a catch-up with real brokers; `python -m tests.kproto_client` runs all cases with them."""
+"""Added partitions and order by key with real brokers; `python -m tests.kproto_client` runs all cases with them."""
 
 import pytest
 
