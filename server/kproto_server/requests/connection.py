@@ -195,16 +195,18 @@ class Connection:
             return self._handle_backlog(now_ms, [])
         try:
             result = operation.respond()
-            if isinstance(result, LargeResponse):
-                result = self._at_turns(result, exchange)
-            if isinstance(result, DelayedOperation):
-                self._delay(result, exchange)
-                return b""
-            if isinstance(result, DeferredResponse):
+            if isinstance(result, Response):
+                responses = [self._encode(*exchange, result)]
+            elif isinstance(result, bytes):
+                responses = [result]  # made already
+            elif isinstance(result, NoResponse):
+                responses = []
+            elif isinstance(result, DeferredResponse):
                 # Its request left the backlog long ago, so it does not count in the size of pending requests.
                 responses = self._defer(self._deferred(result, exchange), 0)
             else:
-                responses = [b"" if isinstance(result, NoResponse) else self._frame(result, exchange)]
+                self._delay(self._at_turns(result, exchange) if isinstance(result, LargeResponse) else result, exchange)
+                return b""
         except REFUSED as error:
             self._fail(str(error), exchange.context.api_key, exchange.context.api_version)
             return b""
@@ -487,10 +489,6 @@ class Connection:
         encoded = response_frame(correlation_id, endpoint.response_header_version, body)
         self._learn(frame, body_position, context, request, response, encoded)
         return encoded
-
-    def _frame(self, result: Response | bytes, exchange: Exchange) -> bytes:
-        """Return the frame of a response, which may be made already."""
-        return result if isinstance(result, bytes) else self._encode(*exchange, result)
 
     def _at_turns(self, large: LargeResponse, exchange: Exchange) -> DelayedOperation:
         """Return an operation that makes a large response, slice by slice."""
