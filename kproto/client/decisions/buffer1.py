@@ -131,6 +131,7 @@ class KeyedBuffer1(Buffer1[R]):
 
     def __init__(self, keys: RangeKeys) -> None:
         super().__init__()
+        self.size_bytes: int = 0
         self._keys = keys
         self._unknown: deque[R] = deque()
         """Records that wait until the keys of the range are known."""

@@ -46,7 +46,7 @@ class Turn(Completion):
     def __init__(self, rank: int) -> None:
         """``rank``: see `Dispatcher.queue`."""
         super().__init__()
-        self.rank = rank
+        self.rank: int = rank
 
 
 class DelayedOperation(NamedTuple):
