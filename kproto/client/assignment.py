@@ -32,9 +32,15 @@ class Assignment:
         self._paused_by_user: set[PartitionKey] = set()
         self._blocked: set[PartitionKey] = set()
         """Paused by kproto, as the partition has no position; the user's `resume` does not resume them."""
+        self._left_blocked: set[PartitionKey] = set()
+        """Unassigned while blocked: librdkafka keeps them paused until they are assigned and resumed."""
 
     def __contains__(self, partition: PartitionKey) -> bool:
         return partition in self._started
+
+    def is_blocked(self, partition: PartitionKey) -> bool:
+        """Return whether the partition has no position. What librdkafka reads of it until it is paused is dropped."""
+        return partition in self._blocked
 
     @property
     def partitions(self) -> list[PartitionKey]:
@@ -46,16 +52,19 @@ class Assignment:
         self.moved_at.clear()
         self._paused_by_user.clear()
         self._blocked.clear()
+        self._pause_before(blocked)
         self._consumer.assign(list(targets))
         self._note_start(targets, blocked)
 
     def add(self, targets: Collection[TopicPartition], blocked: Collection[PartitionKey]) -> None:
         """Assign these partitions in addition to the current ones."""
+        self._pause_before(blocked)
         self._consumer.incremental_assign(list(targets))
         self._note_start(targets, blocked)
 
     def remove(self, partitions: Collection[PartitionKey]) -> None:
         """Forget partitions that librdkafka unassigns."""
+        self._left_blocked |= self._blocked.intersection(partitions)
         for partition in partitions:
             self._started.pop(partition, None)
             self.moved_at.pop(partition, None)
@@ -107,7 +116,17 @@ class Assignment:
         self._paused_by_user.difference_update(partitions)
         self._consumer.resume(to_topic_partitions(set(partitions) - self._blocked))
 
+    def _pause_before(self, blocked: Collection[PartitionKey]) -> None:
+        """Pause partitions that are not assigned yet, so that librdkafka fetches nothing of them."""
+        if blocked:
+            self._consumer.position(to_topic_partitions(blocked))  # before that, librdkafka cannot pause them
+            self._consumer.pause(to_topic_partitions(blocked))
+
     def _note_start(self, targets: Collection[TopicPartition], blocked: Collection[PartitionKey]) -> None:
         self._started.update({partition_of(target): target for target in targets})
+        resumed = self._left_blocked.intersection(map(partition_of, targets)).difference(blocked)
+        self._left_blocked -= resumed
+        if resumed:
+            self._consumer.resume(to_topic_partitions(resumed))
         if blocked:
             self.block(blocked)

@@ -73,14 +73,20 @@ class Commits:
                 self._consumer.commit(offsets=offsets, asynchronous=True)
         return True
 
-    def commit_now(self, partitions: Collection[PartitionKey] | None = None) -> None:
-        """Commit these partitions (None: all) if commits are automatic; log a failure, as after a rebalance."""
+    def commit_now(self, partitions: Collection[PartitionKey] | None = None, *, waits: bool = False) -> None:
+        """Commit these partitions (None: all) if commits are automatic; log a failure, as after a rebalance.
+
+        Without `waits`, librdkafka sends the commit before it revokes partitions, and `on_commit` gets the result.
+        """
         if not self.is_automatic:
             return
         offsets = self._changed(partitions)
         if offsets:
             try:
-                self._note(self._consumer.commit(offsets=offsets, asynchronous=False))
+                if waits:
+                    self._note(self._consumer.commit(offsets=offsets, asynchronous=False))
+                else:
+                    self._consumer.commit(offsets=offsets, asynchronous=True)
             except KafkaException as error:
                 logger.warning(
                     "automatic commit failed, the records since the last commit will be read again: %s", error

@@ -31,6 +31,7 @@ GROUP_PROTOCOL = "group.protocol"
 MEMBER_SETTINGS = ("group.instance.id", GROUP_PROTOCOL, "group.remote.assignor", ASSIGNOR)
 CALLBACK_SETTINGS = (COMMIT_CALLBACK, "stats_cb", "error_cb", "throttle_cb", "statistics.interval.ms")
 """Callbacks, and the interval of one. `FurtherClients` gives them to clients that are polled, except for commits."""
+LOG_SETTINGS = ("logger", "debug")
 CONNECTION_SETTINGS = (
     "bootstrap.servers",
     "metadata.broker.list",
@@ -109,8 +110,9 @@ class Configuration:
             config[AUTO_OFFSET_RESET] = "error"
         if self.commits_in_poll:
             config[AUTO_COMMIT] = False
-            if callable(config.get(COMMIT_CALLBACK, on_commit)):  # otherwise confluent-kafka refuses it
-                config[COMMIT_CALLBACK] = on_commit
+        commits = self.commits_in_poll or self.settings.on_no_initial_offset.depends_on_group_start
+        if commits and callable(config.get(COMMIT_CALLBACK, on_commit)):  # otherwise confluent-kafka refuses it
+            config[COMMIT_CALLBACK] = on_commit
         return config
 
     def for_consumer2(self) -> dict[str, Any]:
@@ -122,6 +124,13 @@ class Configuration:
             AUTO_STORE: False,
             "enable.partition.eof": True,
             AUTO_OFFSET_RESET: "error",
+        }
+
+    def for_queries(self) -> dict[str, Any]:
+        """Return the configuration of a consumer that no call polls: without log lines, which a poll would take."""
+        return {
+            **{name: value for name, value in self.for_consumer2().items() if name not in LOG_SETTINGS},
+            "log_level": 0,
         }
 
     def for_connection(self) -> dict[str, Any]:

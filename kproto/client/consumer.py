@@ -54,8 +54,10 @@ class Consumer(confluent_kafka.Consumer):
         delivers them again.
 
     ``auto.offset.reset`` accepts ``none``, confluent-kafka's ``error``. Without any of these settings the consumer
-    behaves exactly as confluent-kafka's. With ``enable.parallel.rebalance`` or ``safe_latest``, automatic commits are
-    made within `poll` and `consume` and at a revocation instead of in a thread of librdkafka.
+    behaves exactly as confluent-kafka's. With one, `assign` and `poll` do not wait for brokers: a second client queries
+    the start position of a partition in threads, and the partition is assigned meanwhile, without a position. With
+    ``enable.parallel.rebalance`` or ``safe_latest``, automatic commits are made within `poll` and `consume` and at a
+    revocation instead of in a thread of librdkafka.
 
     Raises:
         ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
@@ -268,4 +270,4 @@ class _CommitCallback:
 
     def __call__(self, error: Any, partitions: list[TopicPartition]) -> None:
         if self.delegate is not None:
-            self.delegate.commits.on_commit(error, partitions)
+            self.delegate.on_commit(error, partitions)

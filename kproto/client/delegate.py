@@ -2,8 +2,9 @@
 
 Theory of operation
 -------------------
-kproto starts no thread. Each call of the user does what is pending and then calls librdkafka, whose own threads fetch
-and keep the membership in between. An assigned partition is in one of three modes:
+Each call of the user does what is pending and then calls librdkafka, whose own threads fetch and keep the membership in
+between. Nothing waits for a broker longer than the timeout of the user's call: queries run in threads that share no
+data with kproto, and the next call uses their results. An assigned partition is in one of three modes:
 
     normal        librdkafka's records and events pass straight to the user.
     undecided     `pending_resets` decides the position; librdkafka does not fetch the partition, or its fetches fail.
@@ -25,16 +26,7 @@ from time import monotonic
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import (
-    OFFSET_END,
-    OFFSET_INVALID,
-    OFFSET_STORED,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kproto.client.assignment import Assignment
 from kproto.client.broker_queries import BrokerQueries
@@ -58,7 +50,7 @@ Assign = Callable[[Collection[TopicPartition], Collection[PartitionKey]], None]
 WAIT_MAX_S = 0.1
 """Longest wait in librdkafka at once: pending resets and consumer 2 have to be served in between."""
 BUSY_WAIT_MAX_S = 0.01
-"""The same while the checkpoint topic is read or written."""
+"""The same while queries run, or while the checkpoint topic is read or written."""
 CONSUMER1_POLL_INTERVAL_S = 0.02
 """How often consumer 1 is polled while records of buffer 2 are ready, unless it has records for the user too."""
 CONSUMER1_POLL_RECORDS = 500
@@ -77,7 +69,7 @@ class ConsumerDelegate:
         self.is_closed: bool = False
         settings = configuration.settings
         self._clients = configuration.clients
-        queries = BrokerQueries(consumer, configuration)
+        self._queries = queries = BrokerQueries(configuration)
         self._assignment = Assignment(consumer)
         self._parallel: ParallelCatchUp | None = None
         if settings.parallel:
@@ -109,6 +101,8 @@ class ConsumerDelegate:
 
         self._is_normal = True
         """Whether all partitions are in normal mode, with nothing pending."""
+        self._deadline = 0.0
+        """When the user's call has to return, on the monotonic clock. Callbacks of an assignment wait until then."""
         self._commits_while_normal = self.commits_in_poll and self.commits.is_automatic
         self._run: list[Message] = []
         """The current run of buffer 2, next record last: `poll` pops from it before all other work."""
@@ -170,6 +164,7 @@ class ConsumerDelegate:
         With `raise_errors` False, the caller has messages that an exception would lose.
         """
         self._run = []
+        self._deadline = monotonic() + min(wait_s, WAIT_MAX_S)
         self._commit_periodically()
         if not self._is_normal:
             self._decide_pending()
@@ -241,7 +236,8 @@ class ConsumerDelegate:
         return [] if message is None else [message]
 
     def _at_most_wait_max(self, wait_s: float) -> float:
-        limit_s = BUSY_WAIT_MAX_S if self._parallel is not None and self._parallel.is_busy else WAIT_MAX_S
+        is_busy = self._pending.are_queried or (self._parallel is not None and self._parallel.is_busy)
+        limit_s = BUSY_WAIT_MAX_S if is_busy else WAIT_MAX_S
         return limit_s if wait_s < 0 else min(wait_s, limit_s)
 
     def _route_all(self, messages: list[Message]) -> list[Message]:
@@ -252,6 +248,9 @@ class ConsumerDelegate:
     def _route(self, message: Message) -> Message | None:
         """Return a message of librdkafka if it is the user's now; otherwise keep it and return None."""
         error = message.error()
+        is_of_partition = error is None or error.code() == KafkaError._PARTITION_EOF
+        if is_of_partition and self._assignment.is_blocked(partition_of_message(message)):
+            return None
         if error is None:
             if self._parallel is None or not self._parallel.catch_ups:
                 return message
@@ -334,25 +333,22 @@ class ConsumerDelegate:
         self._assign(topic_partitions, self._assignment.add)
 
     def _assign(self, topic_partitions: Collection[TopicPartition], assign: Assign) -> None:
-        """Assign partitions, and decide the position where the user names none."""
+        """Assign partitions, and begin to decide the position where the user names none."""
         given = [copy_of(each) for each in topic_partitions]
-        starts = self._pending.decide_start(
-            [partition_of(each) for each in given if each.offset in (OFFSET_INVALID, OFFSET_STORED)]
-        )
-        # A blocked partition needs some offset in librdkafka's assignment; nothing is fetched from there.
-        targets = {
-            **{partition_of(each): each for each in given},
-            **starts.at,
-            **{partition: TopicPartition(*partition, OFFSET_END) for partition in starts.blocked},
-        }
+        undecided = [partition_of(each) for each in given if each.offset in (OFFSET_INVALID, OFFSET_STORED)]
+        # An undecided partition needs some offset in librdkafka's assignment; nothing is fetched from there. It is not
+        # OFFSET_END: if ListOffsets' response comes after `Assignment.move`, librdkafka continues at the end.
+        blocked = {partition: TopicPartition(*partition, 0) for partition in undecided}
+        targets = {**{partition_of(each): each for each in given}, **blocked}
         try:
-            assign(targets.values(), starts.blocked)
+            assign(targets.values(), undecided)
         except (KafkaException, RuntimeError):  # for example, the consumer is closed
             self._forget(targets)
             raise
         self._is_unsubscribed = False
-        self._pending.add(starts)
-        self._decide_pending()
+        self._pending.begin(undecided)
+        self._pending.wait(self._deadline - monotonic())
+        self._refresh()
 
     def revoked(self, partitions: Collection[PartitionKey], *, lost: bool = False) -> None:
         """Partitions are revoked: commit the user's positions, unless another member owns the partitions (`lost`)."""
@@ -365,9 +361,15 @@ class ConsumerDelegate:
         self.revoked(self._assignment.partitions)
 
     def commit_before_close(self) -> None:
-        """Commit before librdkafka leaves the group, which revokes the partitions."""
+        """Commit before librdkafka leaves the group, which revokes the partitions; wait for queries that run."""
+        self._queries.close()
         if self.commits_in_poll:
-            self.commits.commit_now()
+            self.commits.commit_now(waits=True)
+
+    def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
+        """librdkafka's callback after each commit."""
+        if not self._pending.on_commit(error, topic_partitions):
+            self.commits.on_commit(error, topic_partitions)
 
     def close(self) -> None:
         """Close consumer 2 and the checkpoint producer, after librdkafka's consumer is closed."""

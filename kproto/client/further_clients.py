@@ -38,6 +38,12 @@ class FurtherClients:
         self._open.add(consumer)
         return consumer
 
+    def query_consumer(self, config: Mapping[str, Any]) -> confluent_kafka.Consumer:
+        """Return a consumer without callbacks, as no call polls it."""
+        consumer = FurtherConsumer({**config, **self._credentials})
+        self._open.add(consumer)
+        return consumer
+
     def producer(self, config: Mapping[str, Any]) -> confluent_kafka.Producer:
         """Return a producer that the caller polls."""
         producer = FurtherProducer({**config, **self._callbacks, **self._credentials})

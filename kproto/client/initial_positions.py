@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
-from kproto.client.broker_queries import BrokerQueries, now_ms
+from kproto.client import broker_queries
+from kproto.client.background import Steps
+from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries, now_ms
 from kproto.client.configuration import Configuration
 from kproto.client.decisions.group_start import UNKNOWN_START_MS, group_starts, known_start_ms, start_metadata
 from kproto.client.decisions.resets import (
+    LogBounds,
     UncommittedPartition,
     position_out_of_range,
     position_without_offset,
@@ -26,7 +29,7 @@ logger: logging.Logger = logging.getLogger("kproto.client")
 
 @dataclass(slots=True)
 class StartPositions:
-    """The decision about assigned partitions; each partition is in one of the first four fields."""
+    """Decisions about assigned partitions; each partition is in one of the first three fields."""
 
     at: dict[PartitionKey, TopicPartition] = field(default_factory=dict)
     """The start position: a committed offset with its leader epoch, by which librdkafka detects a truncated log
@@ -35,15 +38,8 @@ class StartPositions:
     """No committed offset, and no setting names a reset position."""
     out_of_range: list[PartitionKey] = field(default_factory=list)
     """The committed offset is out of range, and no setting names a reset position."""
-    undecided: list[PartitionKey] = field(default_factory=list)
-    """A query failed; the decision is repeated."""
     to_commit: dict[PartitionKey, int] = field(default_factory=dict)
     """Reset positions to commit at once (CK-15), also of partitions that other members own; see `InitialPositions`."""
-
-    @property
-    def blocked(self) -> list[PartitionKey]:
-        """The partitions without a start position."""
-        return [*self.undecided, *self.no_offset, *self.out_of_range]
 
 
 class InitialPositions:
@@ -67,67 +63,108 @@ class InitialPositions:
         """The metadata of this group's commits if the user gives none."""
         return None if self._group_start_ms is None else start_metadata(self._group_start_ms)
 
-    def decide(self, partitions: Collection[PartitionKey], limit_s: float) -> StartPositions:
+    def decide(
+        self, assigned: Callable[[], list[PartitionKey]], deliver: Callable[[StartPositions], None]
+    ) -> Steps[None]:
         """Decide the start positions, and start the catch-up of partitions that are behind.
 
-        Raises:
-            KafkaException: a query failed or exceeded its limit; no catch-up is started.
-        """
-        starts = StartPositions()
-        topics: dict[str, list[PartitionKey]] = {}
-        for partition in partitions:
-            topics.setdefault(partition[0], []).append(partition)
-        committed: set[PartitionKey] = set()
-        for topic, assigned in topics.items():
-            committed |= self._decide_topic(topic, assigned, limit_s, starts)
-        if self._parallel is not None and committed:
-            self._start_catch_up(self._parallel, committed, limit_s, starts)
-        return starts
+        A partition with a committed offset does not wait for the decisions about others, nor a topic for another one.
 
-    def _decide_topic(
-        self, topic: str, assigned: list[PartitionKey], limit_s: float, starts: StartPositions
-    ) -> set[PartitionKey]:
-        """Decide for one topic; return the assigned partitions that have a committed offset."""
-        depends_on_group_start = self._settings.on_no_initial_offset.depends_on_group_start
-        of_topic = self._queries.partitions_of_topic(topic, limit_s) if depends_on_group_start else []
-        partitions = list(dict.fromkeys([*assigned, *of_topic]))
-        committed = self._queries.committed(partitions, limit_s)
-        starts.at.update({each: committed[each] for each in assigned if each in committed})
+        Args:
+            assigned: returns the partitions that still wait for a decision.
+            deliver: takes the decisions as soon as they are made.
+
+        Raises:
+            KafkaException: a query failed or exceeded its limit; `assigned` has the partitions that are not decided.
+        """
+        failures: list[KafkaException] = []
+        topics: dict[str, dict[PartitionKey, TopicPartition | None]] = {}
+        for topic in dict.fromkeys(topic for topic, _ in assigned()):
+            try:
+                topics[topic] = yield from self._continue_at_commits(topic, assigned, deliver)
+            except KafkaException as error:
+                failures.append(error)
+        for topic, committed in topics.items():
+            try:
+                yield from self._reset_others(topic, committed, assigned, deliver)
+            except KafkaException as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _continue_at_commits(
+        self, topic: str, assigned: Callable[[], list[PartitionKey]], deliver: Callable[[StartPositions], None]
+    ) -> Steps[dict[PartitionKey, TopicPartition | None]]:
+        """Deliver the committed positions of a topic's assigned partitions.
+
+        Returns:
+            The committed offsets of the topic; of all partitions if the resets depend on the group start.
+        """
+        of_topic = yield self._queries.in_thread(broker_queries.partitions_of_topic, topic, THREAD_QUERY_LIMIT_S)
+        partitions = _of_topic(topic, assigned())
+        if self._settings.on_no_initial_offset.depends_on_group_start:
+            partitions = list(dict.fromkeys([*partitions, *of_topic]))
+        committed = yield self._queries.in_thread(broker_queries.committed, partitions, THREAD_QUERY_LIMIT_S)
         if self._is_safe_latest:
             self._note_group_start(known_start_ms(each.metadata for each in committed.values()))
-        missing = [each for each in assigned if each not in committed]
-        if missing:
-            at_group_start = depends_on_group_start and group_starts(
-                committed[each].offset if each in committed else None for each in partitions
-            )
-            resets = self._reset(partitions if at_group_start else missing, at_group_start, limit_s)
-            for partition in missing:
-                offset, reason = resets[partition]
-                result = "no reset policy" if offset is None else f"reset to {offset}"
-                logger.info("%s [%d] has no committed offset: %s (%s)", *partition, result, reason)
-                if offset is None:
-                    starts.no_offset.append(partition)
-                else:
-                    starts.at[partition] = TopicPartition(*partition, offset)
-            if depends_on_group_start and self._settings.commit_reset_position:
-                # Another member may have committed its own partitions meanwhile: those commits stay.
-                not_assigned = [each for each in resets if each not in assigned]
-                by_others = self._queries.committed(not_assigned, limit_s) if not_assigned else {}
-                starts.to_commit.update(
-                    {each: at for each, (at, _) in resets.items() if at is not None and each not in by_others}
-                )
-        return committed.keys() & set(assigned)
+        bounds = {}
+        if self._parallel is not None and committed:
+            bounds = yield self._queries.in_thread(broker_queries.log_bounds, committed, THREAD_QUERY_LIMIT_S)
+        starts = StartPositions(at={each: committed[each] for each in assigned() if each in committed})
+        if self._parallel is not None and starts.at:
+            self._start_catch_up(self._parallel, bounds, starts)
+        deliver(starts)
+        return {each: committed.get(each) for each in partitions}
+
+    def _reset_others(
+        self,
+        topic: str,
+        committed: dict[PartitionKey, TopicPartition | None],
+        assigned: Callable[[], list[PartitionKey]],
+        deliver: Callable[[StartPositions], None],
+    ) -> Steps[None]:
+        """Decide about a topic's assigned partitions without committed offset."""
+        missing = _of_topic(topic, assigned())
+        if not missing:
+            return
+        depends_on_group_start = self._settings.on_no_initial_offset.depends_on_group_start
+        at_group_start = depends_on_group_start and group_starts(
+            None if each is None else each.offset for each in committed.values()
+        )
+        resets = yield from self._reset(list(committed) if at_group_start else missing, at_group_start)
+        starts = StartPositions()
+        if depends_on_group_start and self._settings.commit_reset_position:
+            # Another member may have committed its own partitions meanwhile: those commits stay.
+            others = [each for each in resets if each not in missing]
+            by_others = {}
+            if others:
+                by_others = yield self._queries.in_thread(broker_queries.committed, others, THREAD_QUERY_LIMIT_S)
+            starts.to_commit = {
+                each: at for each, (at, _) in resets.items() if at is not None and each not in by_others
+            }
+        for partition in _of_topic(topic, assigned()):
+            offset, reason = resets[partition]
+            result = "no reset policy" if offset is None else f"reset to {offset}"
+            logger.info("%s [%d] has no committed offset: %s (%s)", *partition, result, reason)
+            if offset is None:
+                starts.no_offset.append(partition)
+            else:
+                starts.at[partition] = TopicPartition(*partition, offset)
+        deliver(starts)
 
     def _reset(
-        self, partitions: list[PartitionKey], at_group_start: bool, limit_s: float
-    ) -> dict[PartitionKey, tuple[int | None, str]]:
+        self, partitions: list[PartitionKey], at_group_start: bool
+    ) -> Steps[dict[PartitionKey, tuple[int | None, str]]]:
         """Return the position of each partition without a committed offset, and the reason."""
-        bounds = self._queries.log_bounds(partitions, limit_s)
+        bounds = yield self._queries.in_thread(broker_queries.log_bounds, partitions, THREAD_QUERY_LIMIT_S)
         is_older: dict[PartitionKey, bool] = {}
         if self._is_safe_latest and at_group_start:
-            started_ms = self._start_of_group(limit_s)
+            started_ms = yield from self._start_of_group()
             with_records = [each for each in partitions if bounds[each].start < bounds[each].end]
-            is_older = self._queries.first_record_is_older(with_records, started_ms, limit_s) if with_records else {}
+            if with_records:
+                is_older = yield self._queries.in_thread(
+                    broker_queries.first_record_is_older, with_records, started_ms, THREAD_QUERY_LIMIT_S
+                )
         resets: dict[PartitionKey, tuple[int | None, str]] = {}
         for each in partitions:
             uncommitted = UncommittedPartition(
@@ -137,10 +174,10 @@ class InitialPositions:
             resets[each] = position, reason_without_offset(self._settings, uncommitted)
         return resets
 
-    def _start_of_group(self, limit_s: float) -> int:
+    def _start_of_group(self) -> Steps[int]:
         """Return the start time of the group: this member's if the group has no committed offset at all."""
         if self._group_start_ms is None:
-            metadata = self._queries.group_metadata(limit_s)
+            metadata = yield self._queries.in_thread(broker_queries.group_metadata, THREAD_QUERY_LIMIT_S)
             known_ms = known_start_ms(metadata)
             if metadata and known_ms is None:
                 logger.warning(
@@ -157,12 +194,11 @@ class InitialPositions:
         self._group_start_ms = min(known, default=None)
 
     def _start_catch_up(
-        self, parallel: ParallelCatchUp, committed: set[PartitionKey], limit_s: float, starts: StartPositions
+        self, parallel: ParallelCatchUp, bounds: dict[PartitionKey, LogBounds], starts: StartPositions
     ) -> None:
         """Move the start of consumer 1 to the log end; a committed offset out of range is reset before (CK-52)."""
-        bounds = self._queries.log_bounds(committed, limit_s)
         positions: dict[PartitionKey, TopicPartition] = {}
-        for partition in sorted(committed):
+        for partition in sorted(starts.at):
             start = starts.at.pop(partition)
             offset = position_out_of_range(self._settings, bounds[partition], start.offset)
             if offset is None:
@@ -173,3 +209,7 @@ class InitialPositions:
             # Without a catch-up, the committed offset keeps its leader epoch.
             is_same = positions[partition].offset == consumer1_start
             starts.at[partition] = positions[partition] if is_same else TopicPartition(*partition, consumer1_start)
+
+
+def _of_topic(topic: str, partitions: Iterable[PartitionKey]) -> list[PartitionKey]:
+    return [each for each in partitions if each[0] == topic]

@@ -4,8 +4,7 @@ Theory of operation
 -------------------
 `decisions.catch_up` decides for one partition; this module carries the decisions out for all partitions of a consumer.
 Consumer 1 is the user's own consumer, the member of the group. Consumer 2 (`consumer2`) is created while a partition
-catches up. kproto starts no thread: both consumers are polled within the user's own calls, and librdkafka's threads
-fetch in between.
+catches up. Both consumers are polled within the user's own calls, and librdkafka's threads fetch in between.
 
 The life of a partition:
 
@@ -29,11 +28,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
 from typing import TypeAlias, assert_never
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from kproto.client.broker_queries import POLL_QUERY_LIMIT_S, BrokerQueries, now_ms
+from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries, log_bounds_of_any, now_ms
 from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import Configuration
 from kproto.client.consumer2 import Consumer2, Consumer2Failed
@@ -101,6 +101,7 @@ class ParallelCatchUp:
 
         self._rejected: dict[PartitionKey, Message] = {}
         """Consumer 2's out-of-range errors, until the log bounds are known."""
+        self._queried_bounds: dict[PartitionKey, Future[dict[PartitionKey, LogBounds]]] = {}
         self.out_of_range: list[PartitionKey] = []
         """Partitions whose catch-up range is gone, while no setting names a reset position."""
         self.diverged: dict[PartitionKey, int] = {}
@@ -306,6 +307,7 @@ class ParallelCatchUp:
 
     def _forget(self, partition: PartitionKey) -> CatchUp | None:
         self._rejected.pop(partition, None)
+        self._queried_bounds.pop(partition, None)
         self._earlier_ranges.forget(partition)
         self.switched_at.pop(partition, None)
         catch_up = self.catch_ups.pop(partition, None) or self._uncommitted.pop(partition, None)
@@ -337,8 +339,14 @@ class ParallelCatchUp:
     def _reset_consumer2(self, partition: PartitionKey, rejected: Message) -> None:
         """Apply the reset rule for invalid offsets to consumer 2 (CK-86)."""
         catch_up = self.catch_ups[partition]
+        if partition not in self._queried_bounds:
+            self._queried_bounds[partition] = self._queries.in_thread(
+                log_bounds_of_any, [partition], THREAD_QUERY_LIMIT_S
+            )
+        if not self._queried_bounds[partition].done():
+            return
         try:
-            bounds = self._queries.log_bounds([partition], POLL_QUERY_LIMIT_S)[partition]
+            bounds = self._queried_bounds.pop(partition).result()[partition]
         except KafkaException as error:
             logger.warning("%s [%d]: consumer 2 is out of range, no log bounds: %s", *partition, error)
             return

@@ -2,20 +2,23 @@
 
 The names are those of Kafka's `SubscriptionState`:
 
-    initializing       The start position is unknown, since a query failed. Blocked; each poll repeats the query.
-    awaiting reset     librdkafka rejected the position as out of range; the log bounds are not queried yet.
+    initializing       The start position is not decided. Blocked; the queries for it run in threads.
+    awaiting reset     librdkafka rejected the position as out of range; the log bounds are not known yet.
     without position   No setting names a position, and the user got an exception. Blocked until the user seeks.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterable
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kproto.client import broker_queries
 from kproto.client.assignment import Assignment
-from kproto.client.broker_queries import POLL_QUERY_LIMIT_S, QUERY_LIMIT_S, BrokerQueries
+from kproto.client.background import Background, Steps
+from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries
 from kproto.client.decisions.resets import position_after_error
 from kproto.client.decisions.settings import Settings
 from kproto.client.errors import NoOffsetForPartition, OffsetOutOfRange
@@ -25,12 +28,18 @@ from kproto.client.topic_partitions import (
     PartitionKey,
     format_partitions,
     offset_of,
+    partition_of,
     partition_of_message,
     to_topic_partitions,
     topic_partitions_at,
 )
 
 logger: logging.Logger = logging.getLogger("kproto.client")
+
+WORK_LIMIT_S = 60.0
+COMMIT_LIMIT_S = 5.0
+RETRY_INTERVAL_S = 0.1
+"""From a failure to the next attempt."""
 
 
 class PendingResets:
@@ -55,11 +64,24 @@ class PendingResets:
         self._assignment = assignment
         self._initial_positions = initial_positions
         self._parallel = parallel
-        self._initializing: set[PartitionKey] = set()
+        self._initializing: dict[PartitionKey, object | None] = {}
+        """Each with the mark of the work that decides about it."""
         self._awaiting_reset: dict[PartitionKey, Message] = {}
         self._without_position: set[PartitionKey] = set()
         self._to_commit: dict[PartitionKey, int] = {}
         """Resets to commit at once (CK-15)."""
+        self._committing: dict[PartitionKey, int] = {}
+        """Resets in a commit that is not responded to yet."""
+        self._committing_until = 0.0
+        """When that commit is repeated, on the monotonic clock: librdkafka drops its result in a rebalance."""
+        self._work: dict[Background[None], object] = {}
+        """The work that waits for brokers, each with the mark of its partitions."""
+        self._reset_queried: set[PartitionKey] = set()
+        """Partitions awaiting reset whose log bounds are being queried."""
+        self._next_attempt_at = 0.0
+        """When failed work is repeated, on the monotonic clock."""
+        self._failure = ""
+        """The last failure, which is logged once."""
         self._errors: list[KafkaException] = []
         """Exceptions for the user, oldest first."""
 
@@ -68,21 +90,29 @@ class PendingResets:
         """Whether the next poll has something to decide, to commit or to raise."""
         return bool(self._initializing or self._awaiting_reset or self._to_commit or self._errors)
 
-    def decide_start(self, partitions: Collection[PartitionKey]) -> StartPositions:
-        """Return the start positions of assigned partitions; all are undecided if a query fails."""
-        if not partitions:
-            return StartPositions()
-        try:
-            return self._initial_positions.decide(partitions, QUERY_LIMIT_S)
-        except KafkaException as error:
-            logger.warning(
-                "%s: start position not decided, the next poll repeats: %s", format_partitions(partitions), error
-            )
-            return StartPositions(undecided=list(partitions))
+    @property
+    def are_queried(self) -> bool:
+        """Whether queries about the partitions run."""
+        return bool(self._work)
 
-    def add(self, starts: StartPositions) -> None:
-        """Add the partitions that have no start position, and the resets to commit."""
-        self._initializing.update(starts.undecided)
+    def begin(self, partitions: Collection[PartitionKey]) -> None:
+        """Add assigned partitions whose start position is to be decided."""
+        self._initializing.update(dict.fromkeys(partitions))
+
+    def wait(self, limit_s: float) -> None:
+        """Decide what is decided within this time."""
+        deadline = time.monotonic() + limit_s
+        self.decide()
+        while self._work and (left_s := deadline - time.monotonic()) > 0:
+            self._queries.wait(left_s)
+            self.decide()
+
+    def _add(self, starts: StartPositions) -> None:
+        """Continue at the start positions; add the partitions that have none, and the resets to commit."""
+        for partition in (*starts.at, *starts.no_offset, *starts.out_of_range):
+            self._initializing.pop(partition, None)
+        if starts.at:
+            self._assignment.move(list(starts.at.values()))
         self._add_without_position(starts.no_offset, NoOffsetForPartition)
         self._add_without_position(starts.out_of_range, OffsetOutOfRange)
         self._to_commit.update(starts.to_commit)
@@ -92,19 +122,52 @@ class PendingResets:
         self._awaiting_reset[partition_of_message(message)] = message
 
     def decide(self) -> None:
-        """Decide and commit all that is pending; the next call repeats what fails."""
-        try:
-            if self._awaiting_reset:
-                self._reset_rejected()
-            if self._initializing:
-                starts = self._initial_positions.decide(sorted(self._initializing), POLL_QUERY_LIMIT_S)
-                self._initializing.clear()
-                self._assignment.move(list(starts.at.values()))
-                self.add(starts)
-            if self._to_commit:
-                self._commit_resets()
-        except KafkaException as error:
-            logger.warning("offset reset failed, the next poll repeats: %s", error)
+        """Continue what is pending as far as no broker has to be waited for; repeat what failed."""
+        now = time.monotonic()
+        if now >= self._next_attempt_at:
+            self._begin_work()
+        for work in list(self._work):
+            try:
+                if work.advance():
+                    self._end(work)
+            except KafkaException as error:
+                if self._end(work):
+                    self._failed(error)
+        if self._to_commit and now >= max(self._next_attempt_at, self._committing_until):
+            self._commit_resets(now)
+        if not self.exist:
+            self._failure = ""
+
+    def _begin_work(self) -> None:
+        """Start the queries about the partitions that no query is about."""
+        if any(mark is None for mark in self._initializing.values()):
+            mark = object()
+            self._initializing = {each: old or mark for each, old in self._initializing.items()}
+            decisions = self._initial_positions.decide(
+                lambda: [each for each, current in self._initializing.items() if current is mark], self._add
+            )
+            self._work[Background(decisions, WORK_LIMIT_S)] = mark
+        rejected = {each: message for each, message in self._awaiting_reset.items() if each not in self._reset_queried}
+        if rejected:
+            self._reset_queried.update(rejected)
+            self._work[Background(self._reset_rejected(rejected), WORK_LIMIT_S)] = rejected
+
+    def _end(self, work: Background[None]) -> bool:
+        """Remove work; return whether some of its partitions are still undecided."""
+        mark = self._work.pop(work)
+        if isinstance(mark, dict):
+            self._reset_queried.difference_update(mark)
+            return not self._awaiting_reset.keys().isdisjoint(mark)
+        undecided = [each for each, current in self._initializing.items() if current is mark]
+        self._initializing.update(dict.fromkeys(undecided))
+        return bool(undecided)
+
+    def _failed(self, error: KafkaException | KafkaError) -> None:
+        self._next_attempt_at = time.monotonic() + RETRY_INTERVAL_S
+        if str(error) != self._failure:
+            self._failure = str(error)
+            partitions = {*self._initializing, *self._awaiting_reset, *self._to_commit}
+            logger.warning("%s: offset reset failed, is repeated: %s", format_partitions(partitions), error)
 
     def end_failed_catch_ups(self) -> None:
         """Cancel the catch-ups in which consumer 2 cannot continue; see `parallel_catch_up`."""
@@ -125,7 +188,7 @@ class PendingResets:
         is_undecided = (
             partition in self._initializing or partition in self._without_position or partition in self._awaiting_reset
         )
-        self._initializing.discard(partition)
+        self._initializing.pop(partition, None)
         self._without_position.discard(partition)
         self._awaiting_reset.pop(partition, None)
         return is_undecided
@@ -136,14 +199,17 @@ class PendingResets:
             self.cancel(partition)
             self._to_commit.pop(partition, None)
 
-    def _reset_rejected(self) -> None:
-        rejected = {each: message for each, message in self._awaiting_reset.items() if each in self._assignment}
-        bounds = self._queries.log_bounds(rejected, POLL_QUERY_LIMIT_S) if rejected else {}
-        self._awaiting_reset.clear()
+    def _reset_rejected(self, queried: dict[PartitionKey, Message]) -> Steps[None]:
+        found = yield self._queries.in_thread(broker_queries.log_bounds_of_any, queried, THREAD_QUERY_LIMIT_S)
         targets: dict[PartitionKey, int] = {}
-        for partition, message in rejected.items():
+        for partition, message in queried.items():
+            if self._awaiting_reset.get(partition) is not message:
+                continue  # revoked or sought meanwhile
+            del self._awaiting_reset[partition]
+            if partition not in self._assignment:
+                continue
             position = offset_of(message)
-            target = position_after_error(self._settings, bounds[partition], position, str(message.error()))
+            target = position_after_error(self._settings, found[partition], position, str(message.error()))
             if target is None:
                 self._end_out_of_range([partition])
                 continue
@@ -162,12 +228,26 @@ class PendingResets:
             self._assignment.block([partition])
             self._add_without_position([partition], OffsetOutOfRange)
 
-    def _commit_resets(self) -> None:
-        offsets = topic_partitions_at(self._to_commit.items(), self._initial_positions.metadata)
-        for result in self._consumer.commit(offsets=offsets, asynchronous=False):
-            if result.error is not None:
-                raise KafkaException(result.error)
-        self._to_commit.clear()
+    def _commit_resets(self, now: float) -> None:
+        self._committing, self._committing_until = dict(self._to_commit), now + COMMIT_LIMIT_S
+        offsets = topic_partitions_at(self._committing.items(), self._initial_positions.metadata)
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            self._failed(error)
+
+    def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> bool:
+        """Return whether librdkafka's result of a commit is that of the resets."""
+        if not self._committing or {partition_of(each): each.offset for each in topic_partitions} != self._committing:
+            return False
+        for each in topic_partitions:
+            error = error or each.error
+            if error is None and self._to_commit.get(partition_of(each)) == each.offset:
+                del self._to_commit[partition_of(each)]
+        self._committing, self._committing_until = {}, 0.0
+        if error is not None:
+            self._failed(error)
+        return True
 
     def _add_without_position(
         self, partitions: Collection[PartitionKey], error: type[NoOffsetForPartition | OffsetOutOfRange]

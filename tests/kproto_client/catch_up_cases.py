@@ -79,7 +79,7 @@ def worked_example(kafka: KafkaFixture) -> None:
         serve(consumer)
         wait_for_checkpoints(kafka, group, topic, {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)})
         kafka.write(topic, 10)
-        wait_until(lambda: consumer.get_watermark_offsets(at[0], timeout=LIMIT_S)[1] == 130, "the end 130")
+        wait_until(lambda: consumer.get_watermark_offsets(at[0], cached=True)[1] == 130, "a Fetch up to 130")
         for offset in range(71, 120):
             assert read(consumer, 1) == [offset]
             assert consumer.position(at)[0].offset == offset + 1
@@ -475,7 +475,7 @@ def commits_with_order_by_key(kafka: KafkaFixture) -> None:
             delivered += 1
         for arguments in ({"message": message}, {"offsets": [TopicPartition(topic, 0, end + 1)]}):
             consumer.commit(**arguments, asynchronous=False)
-            assert kafka.committed(group, topic) == delivered
+            assert kafka.committed(group, topic) == (delivered if delivered < end else end + 1)
         consumer.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
         assert kafka.committed(group, topic) == 5
     with kafka.consumer(group, **ON) as consumer:

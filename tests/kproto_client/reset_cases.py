@@ -11,15 +11,7 @@ from confluent_kafka import TopicPartition
 
 from kproto.client import NoOffsetForPartition
 from tests.kproto_client.decision_tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
-from tests.kproto_client.kafka_fixture import (
-    Case,
-    KafkaFixture,
-    cases,
-    read,
-    start_position,
-    unique_name,
-    wait_for_assignment,
-)
+from tests.kproto_client.kafka_fixture import Case, KafkaFixture, cases, read, start_position, unique_name
 from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
@@ -171,7 +163,7 @@ def reset_is_committed_at_once(kafka: KafkaFixture) -> None:
         settings = {**resets("latest_on_start", "earliest"), "enable_auto_commit": False}
         with kafka.consumer(group, **settings, commit_reset_position=commits) as consumer:
             consumer.subscribe([topic])
-            wait_for_assignment(consumer, 2)
+            start_position(consumer)
         assert kafka.committed(group, topic) == expected
 
 
