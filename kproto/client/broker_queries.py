@@ -12,6 +12,7 @@ used, as its `list_consumer_group_offsets` ends the process if brokers hang.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -86,6 +87,9 @@ class BrokerQueries:
     def close(self) -> None:
         """Start no more queries, and close the clients; those that hang are closed when their query ends."""
         self._is_closed = True
+        if sys.is_finalizing():  # no thread can start any more
+            self._close_clients()
+            return
         closer = threading.Thread(target=self._close_clients, name="kproto.client close", daemon=True)
         closer.start()
         deadline = time.monotonic() + CLOSE_LIMIT_S

@@ -111,6 +111,15 @@ async def swallow(consumer: Consumer) -> None:
         pass
 
 
+async def take_after_joins(consumer: Consumer) -> tuple[int, int]:
+    """As `take`. A join can meet the end of the former subscription: it is refused, and librdkafka repeats it."""
+    while True:
+        try:
+            return await take(consumer)
+        except KafkaException as error:
+            assert error.args[0].code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL  # noqa: PT017
+
+
 async def test_a_program_that_hangs_loses_its_partitions_and_comes_back(short_sessions: Broker) -> None:
     """``max.poll.interval.ms``: also while the event loop is blocked."""
     kafka = KafkaFixture(short_sessions.bootstrap_servers)
@@ -131,7 +140,7 @@ async def test_a_program_that_hangs_loses_its_partitions_and_comes_back(short_se
             with pytest.raises(KafkaException) as raised:
                 await take(hanging)
             assert raised.value.args[0].code() == KafkaError._MAX_POLL_EXCEEDED
-        assert sorted([await take(hanging) for _ in range(60)])[-1] == (1, 29)
+        assert sorted([await take_after_joins(hanging) for _ in range(60)])[-1] == (1, 29)
 
 
 async def test_a_member_that_waits_for_records_stays(short_sessions: Broker) -> None:

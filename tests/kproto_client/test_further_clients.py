@@ -27,6 +27,7 @@ class Messages(logging.Handler):
 def catching_up(kafka: KafkaFixture, config: dict[str, Any]) -> Consumer:
     """Return a consumer that has read one record of a catch-up."""
     topic, group = kafka.log(), unique_name("group")
+    kafka.write(topic, 20_000)  # the clients of the catch-up live until its end
     kafka.commit(group, topic, 200)
     consumer = Consumer({**kafka.config(group), **MODES["parallel"], **config})
     consumer.subscribe([topic])

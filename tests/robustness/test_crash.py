@@ -17,8 +17,7 @@ PLANTED = {
         "LogWriter.write = lambda self, *batch: 0 if next(count) % 20 == 0 else write(self, *batch)\n"
     ),
     "topics are saved too late": (
-        "from kproto_server.persistence.persistence import Persistence\n"
-        "Persistence.save_changed_topics = lambda self: None\n"
+        "from kproto_server.cluster.cluster import Cluster\nCluster.save = lambda self: self.unsaved.clear()\n"
     ),
 }
 """What a broker does wrong, with the source that makes it do so."""
