@@ -361,6 +361,36 @@ def _first(heap: list[tuple[Due, int, Timer]]) -> tuple[Due, int, Timer] | None:
     return heap[0] if heap else None
 
 
+class Steps:
+    """The steps of a task's run, a millisecond after each other, so that clients are served in between.
+
+    On a clock that stands still all are done at once: the caller that advances the clock expects to see the result.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._left: Iterator[None] | None = None
+        """What is left of the run."""
+
+    def begin(self, steps: Iterator[None]) -> None:
+        """Do the first step, and schedule the next; what is left of the run before is dropped."""
+        self._left = steps
+        self._continue(steps)
+
+    def stop(self) -> None:
+        """Drop what is left of the run."""
+        self._left = None
+
+    def _continue(self, steps: Iterator[None]) -> None:
+        if steps is not self._left:
+            return
+        for _ in steps:
+            if self._clock.mode.rate:
+                soon_ms = self._clock.now_ms() + 1
+                self._clock.call_at(soon_ms, partial(self._continue, steps), in_background=True)
+                return
+
+
 class PeriodicTask:
     """Calls an action periodically, in the background, from `start` on.
 
@@ -374,12 +404,11 @@ class PeriodicTask:
         self._interval_ms = interval_ms
         self._action = action
         self._timer: Timer | None = None
-        self._steps: Iterator[None] | None = None
-        """What is left of the run."""
+        self._steps = Steps(clock)
 
     def start(self) -> None:
         """Start the timer of the next run; a second call, after the clock was reset, starts it again."""
-        self._steps = None
+        self._steps.stop()
         if self._timer is not None:
             self._timer.cancel()
         due_ms = self._clock.now_ms() + self._interval_ms
@@ -388,18 +417,8 @@ class PeriodicTask:
     def _run(self) -> None:
         steps = self._action(self._clock.now_ms())
         self.start()
-        self._steps = steps
-        self._continue(steps)
-
-    def _continue(self, steps: Iterator[None] | None) -> None:
-        """Do one step, and schedule the next; on a clock that stands still, all steps."""
-        if steps is None or steps is not self._steps:
-            return
-        for _ in steps:
-            if self._clock.mode.rate:
-                soon_ms = self._clock.now_ms() + 1
-                self._clock.call_at(soon_ms, partial(self._continue, steps), in_background=True)
-                return
+        if steps is not None:
+            self._steps.begin(steps)
 
     def _next_run_ms(self, due_ms: int, quiet_until_ms: int) -> int:
         return quiet_until_ms - (quiet_until_ms - due_ms) % self._interval_ms

@@ -30,6 +30,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kproto.records.partitioning import partition_for
+from kproto_server.clock import Steps
 from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.deletion import append_tombstones
@@ -62,6 +63,8 @@ class ExpirationTask:
         self._simple = simple_group("") if coordinator.behavior.offsets_create_group else None
         """Stands for each group that exists by its offsets alone."""
         self._timer: Timer | None = None
+        self._steps = Steps(clock)
+        """Of this run. What is left when the next one begins is continued by that, as `_to_check` stays."""
 
     def start(self) -> None:
         """Schedule the runs; a second call, after the coordinator was reset, drops the schedule of the first."""
@@ -78,8 +81,7 @@ class ExpirationTask:
         """`Clock.event_count` at the last run."""
         self._to_check: dict[str, None] = {}
         """Groups that this run has to check, besides those that the table names."""
-        self._steps: Iterator[None] = iter(())
-        """The remaining steps of this run."""
+        self._steps.stop()
         if self._coordinator.behavior.is_new_coordinator:
             self._set_timer(self._start_ms + self._interval_ms)
         else:  # without a timer: on a clock that stands still, a timer comes after the first requests
@@ -92,8 +94,7 @@ class ExpirationTask:
         self._set_timer(next_ms)
         self._events_seen = self._clock.event_count
         self._collect_groups((now_ms - self._start_ms) // self._interval_ms)
-        self._steps = self._all_steps(now_ms)
-        self._continue(self._steps)
+        self._steps.begin(self._all_steps(now_ms))
 
     def _set_timer(self, due_ms: int) -> None:
         self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
@@ -113,16 +114,6 @@ class ExpirationTask:
             has_work_ms = min(has_work_ms, self._start_ms + self._numbers[0] * self._interval_ms)
         since_start_ms = min(has_work_ms, quiet_until_ms) - self._start_ms
         return self._start_ms - (-since_start_ms // self._interval_ms) * self._interval_ms  # rounded up
-
-    def _continue(self, steps: Iterator[None]) -> None:
-        """Do one step, and schedule the next; a run that is not over when the next one begins is continued by that."""
-        if steps is not self._steps:
-            return
-        for _ in steps:
-            if self._clock.mode.rate:
-                soon_ms = self._clock.now_ms() + 1
-                self._clock.call_at(soon_ms, partial(self._continue, steps), in_background=True)
-                return
 
     def _collect_groups(self, number: int) -> None:
         """Collect the groups that the table does not name. Their order is kept, as neighbors are found faster."""
