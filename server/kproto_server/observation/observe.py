@@ -135,6 +135,10 @@ class _Tally:
 
     def count(self, table: dict[Any, int], client_id: str, key: tuple[Any, ...], count: int = 1) -> None:
         """Add to a count of a client id; a new one counts for `OTHERS` beyond the limit."""
+        row = (client_id, *key)
+        if row in table:  # as nearly always
+            table[row] += count
+            return
         row = (self.known(client_id), *key)
         if row not in table and not self._takes_row():
             self.client_ids.add(OTHERS)
@@ -238,10 +242,7 @@ class Observations:
         """Count error codes that were sent to a client."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         for code in codes:
-            try:
-                tally.errors[client_id, api_key, api_version, code] += 1
-            except KeyError:
-                tally.count(tally.errors, client_id, (api_key, api_version, int(code)))
+            tally.count(tally.errors, client_id, (api_key, api_version, int(code)))
 
     def commit_layout(
         self, connection: ConnectionInfo, client_id: str, api_version: int, layout: str, retention_time_ms: int
