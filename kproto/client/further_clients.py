@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient
+
+C = TypeVar("C")
 
 CALLBACKS = ("stats_cb", "throttle_cb", "error_cb", "statistics.interval.ms")
 """The user's callbacks for which a client has to be polled."""
@@ -34,27 +36,23 @@ class FurtherClients:
 
     def consumer(self, config: Mapping[str, Any]) -> confluent_kafka.Consumer:
         """Return a consumer that the caller polls."""
-        consumer = FurtherConsumer({**config, **self._callbacks, **self._credentials})
-        self._open.add(consumer)
-        return consumer
+        return self._opened(FurtherConsumer({**config, **self._callbacks, **self._credentials}))
 
     def query_consumer(self, config: Mapping[str, Any]) -> confluent_kafka.Consumer:
         """Return a consumer without callbacks, as no call polls it."""
-        consumer = FurtherConsumer({**config, **self._credentials})
-        self._open.add(consumer)
-        return consumer
+        return self._opened(FurtherConsumer({**config, **self._credentials}))
 
     def producer(self, config: Mapping[str, Any]) -> confluent_kafka.Producer:
         """Return a producer that the caller polls."""
-        producer = FurtherProducer({**config, **self._callbacks, **self._credentials})
-        self._open.add(producer)
-        return producer
+        return self._opened(FurtherProducer({**config, **self._callbacks, **self._credentials}))
 
     def admin(self, config: Mapping[str, Any]) -> AdminClient:
         """Return an admin client, without callbacks as no call polls it."""
-        admin = AdminClient({**config, **self._credentials})
-        self._open.add(admin)
-        return admin
+        return self._opened(AdminClient({**config, **self._credentials}))
+
+    def _opened(self, client: C) -> C:
+        self._open.add(client)
+        return client
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials in the next connections of all clients, also of those that are open."""
