@@ -12,7 +12,7 @@ from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
-from kproto_server.coordinator.registry import GroupRegistry, simple_group
+from kproto_server.coordinator.registry import GroupRegistry, as_group, simple_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,7 +114,7 @@ class GroupCoordinator:
 
     def all_groups(self) -> Iterator[Group]:
         """Yield all groups, first those that exist by their offsets alone."""
-        return (simple_group(one) if isinstance(one, str) else one for one in self.group_list())
+        return map(as_group, self.group_list())
 
     def new_member_id(self, name: str) -> str:
         """Return a member id that begins with the client's id or the instance's: a random UUID follows (GP-14)."""

@@ -23,6 +23,11 @@ def simple_group(group_id: str) -> Group:
     return group
 
 
+def as_group(one: str | Group) -> Group:
+    """Return an element of `GroupCoordinator.group_list` as a group."""
+    return simple_group(one) if isinstance(one, str) else one
+
+
 class GroupRegistry:
     """Groups by id."""
 

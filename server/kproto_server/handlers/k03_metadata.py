@@ -19,10 +19,10 @@ from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
-from kproto_server.requests.deferred import LargeResponse, lazily
+from kproto_server.requests.deferred import LargeResponse, lazily, sum_exceeds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Topic
@@ -51,7 +51,8 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     found, missing = _topics(request, context, on_topics)
     save_if_possible(cluster)
     describe = Description(cluster, context.api_version, on_topics)
-    is_large, is_by_id = _are_many(found), any(topic.name is None for topic in missing)
+    is_large = sum_exceeds(SMALL_PARTITIONS, (len(topic.partitions) for topic in found))
+    is_by_id = any(topic.name is None for topic in missing)
     if is_large:
         in_order: list[Topic | MetadataResponseTopic] = [*missing, *found] if is_by_id else [*found, *missing]
         topics = lazily(describe.topic_lazily, in_order)
@@ -88,12 +89,6 @@ def _refused(asked: Sequence[MetadataRequestTopic], error: ErrorCode) -> Metadat
         ),
         error_code=error,
     )
-
-
-def _are_many(topics: Iterable[Topic]) -> bool:
-    """Return whether topics have too many partitions to be described at once."""
-    left = SMALL_PARTITIONS
-    return any((left := left - len(topic.partitions)) < 0 for topic in topics)
 
 
 def _topics(

@@ -17,7 +17,7 @@ from kproto.messages.k09_offset_fetch import (
 from kproto_server.coordinator.fetch import fetch_error
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.requests.deferred import LargeResponse, lazily
+from kproto_server.requests.deferred import LargeResponse, lazily, sum_exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,13 +99,8 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
 
 def _are_many(group_ids: Iterable[str], context: RequestContext) -> bool:
     """Return whether groups have too many offsets to return them at once."""
-    left = SMALL_OFFSETS
-    for group_id in group_ids:
-        for partitions in context.coordinator.offsets.of_group(group_id).values():
-            left -= len(partitions)
-            if left < 0:
-                return True
-    return False
+    of_group = context.coordinator.offsets.of_group
+    return sum_exceeds(SMALL_OFFSETS, (len(stored) for group_id in group_ids for stored in of_group(group_id).values()))
 
 
 def _large_group(requested: OffsetFetchRequestGroup, context: RequestContext, codes: list[int]) -> Any:

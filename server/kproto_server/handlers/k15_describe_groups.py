@@ -12,7 +12,7 @@ from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import LargeResponse
+from kproto_server.requests.deferred import LargeResponse, sum_exceeds
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
@@ -63,7 +63,7 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
         groups = tuple(dict.fromkeys(groups))
     described = {group_id: _describe(group_id, operations, context) for group_id in dict.fromkeys(groups)}
     response = DescribeGroupsResponse(groups=tuple([described[group_id] for group_id in groups]))
-    if sum([len(group.members) for group in response.groups]) <= SMALL_MEMBERS:
+    if not sum_exceeds(SMALL_MEMBERS, (len(group.members) for group in response.groups)):
         return response
     return LargeResponse(response, [group.error_code for group in response.groups if group.error_code])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
-from kproto_server.coordinator.registry import simple_group
+from kproto_server.coordinator.registry import as_group
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import LargeResponse, in_slices
 
@@ -65,7 +65,7 @@ def _slices(
                 group_state=state_name(group, context.coordinator.behavior),
                 group_type=group.kind,
             )
-            for group in (simple_group(one) if isinstance(one, str) else one for one in part)
+            for group in map(as_group, part)
             if passes(group) and context.coordinator.owned_partition(context.node, group.group_id) is not None
         ]
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 from kproto.errors import KprotoError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from kproto.message import Response
 
@@ -118,6 +118,11 @@ def lazily(make: Callable[[T], E], items: Sequence[T]) -> tuple[E, ...]:
     Nothing may change the items meanwhile. The type is what declarations have; the value is no tuple.
     """
     return cast("tuple[E, ...]", _LazyArray(make, items))
+
+
+def sum_exceeds(limit: int, counts: Iterable[int]) -> bool:
+    """Return whether the sum of counts is above a limit. No more counts are read than that takes."""
+    return any((limit := limit - count) < 0 for count in counts)
 
 
 class DeferredResponse:
