@@ -35,6 +35,7 @@ class Commits:
     Args:
         consumer: an object whose methods are confluent-kafka's own.
         metadata: returns the metadata of commits for which the user gives none.
+        on_request: called with the partitions of each commit before it is sent.
         on_success: called with each committed offset.
         limit: returns the offset to commit where the user names one.
     """
@@ -45,17 +46,21 @@ class Commits:
         configuration: Configuration,
         to_commit: OffsetsToCommit,
         metadata: Callable[[], str | None],
-        on_success: Callable[[PartitionKey, int], None] | None,
+        on_request: Callable[[Collection[PartitionKey]], None],
+        on_success: Callable[[PartitionKey, int], None],
         limit: Callable[[PartitionKey, int], int] | None = None,
     ) -> None:
         self._consumer = consumer
         self._to_commit = to_commit
         self._metadata = metadata
+        self._on_request = on_request
         self._on_success = on_success
         self._limit = limit
         self._user_callback: Callable[..., None] | None = configuration.librdkafka.get(COMMIT_CALLBACK)
         self._committed: dict[PartitionKey, int] = {}
         """The last successful commit of each assigned partition."""
+        self._requested: dict[PartitionKey, tuple[int, str | None]] = {}
+        """Offset and metadata of each partition's last commit. The results of earlier commits may come after it."""
         self.is_automatic: bool = configuration.auto_commit
         self._interval_s = configuration.auto_commit_interval_s
         self.next_commit_at: float = time.monotonic() + self._interval_s
@@ -70,7 +75,7 @@ class Commits:
         if self.is_automatic:
             offsets = self._changed(None)
             if offsets:
-                self._consumer.commit(offsets=offsets, asynchronous=True)
+                self._request(offsets, asynchronous=True)
         return True
 
     def commit_now(self, partitions: Collection[PartitionKey] | None = None, *, waits: bool = False) -> None:
@@ -83,10 +88,7 @@ class Commits:
         offsets = self._changed(partitions)
         if offsets:
             try:
-                if waits:
-                    self._note(self._consumer.commit(offsets=offsets, asynchronous=False))
-                else:
-                    self._consumer.commit(offsets=offsets, asynchronous=True)
+                self._request(offsets, asynchronous=not waits)
             except KafkaException as error:
                 logger.warning(
                     "automatic commit failed, the records since the last commit will be read again: %s", error
@@ -99,10 +101,17 @@ class Commits:
         if len(given) == len(args) + len(kwargs) and given.keys() <= set(COMMIT_ARGUMENTS):
             offsets = self._offsets_to_commit(given)
         if offsets is not None:
-            asynchronous = bool(given.get("asynchronous", given.get("async", True)))
-            args, kwargs = (), {"offsets": offsets, "asynchronous": asynchronous}
-        results: list[TopicPartition] | None = self._consumer.commit(*args, **kwargs)
-        return None if results is None else self._note(results)
+            return self._request(offsets, asynchronous=bool(given.get("asynchronous", given.get("async", True))))
+        refused: list[TopicPartition] | None = self._consumer.commit(*args, **kwargs)
+        return refused
+
+    def _request(self, offsets: list[TopicPartition], *, asynchronous: bool) -> list[TopicPartition] | None:
+        requested = {partition_of(each): (each.offset, each.metadata) for each in offsets if each.offset >= 0}
+        self._requested.update(requested)
+        self._on_request(requested.keys())
+        commit: Callable[..., list[TopicPartition] | None] = self._consumer.commit
+        results = commit(offsets=offsets, asynchronous=asynchronous)
+        return None if results is None else self.note(results)
 
     def _offsets_to_commit(self, given: Mapping[str, Any]) -> list[TopicPartition] | None:
         """Return what the user's arguments commit, None if they are invalid."""
@@ -112,7 +121,8 @@ class Commits:
         if message is None and offsets is None:
             positions = self._to_commit(None).items()
             return [
-                self._with_metadata(each) if self._is_new(each) else TopicPartition(*key) for key, each in positions
+                self._with_known_metadata(each) if self._is_new(each) else TopicPartition(*key)
+                for key, each in positions
             ]
         if message is None and are_topic_partitions(offsets):
             return [self._with_metadata(self._limited(each)) for each in given["offsets"]]
@@ -123,19 +133,20 @@ class Commits:
     def forget(self, partitions: Collection[PartitionKey]) -> None:
         for partition in partitions:
             self._committed.pop(partition, None)
+            self._requested.pop(partition, None)
 
     def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
         """librdkafka's callback after each commit."""
         if any(each.topic == CHECKPOINT_TOPIC for each in topic_partitions):
             return  # of `earlier_ranges`, not of the user
         if error is None:
-            self._note(topic_partitions)
+            self.note(topic_partitions)
         if self._user_callback is not None:
             self._user_callback(error, topic_partitions)
 
     def _changed(self, partitions: Collection[PartitionKey] | None) -> list[TopicPartition]:
         """Return the offsets of these partitions (None: all) that are not committed yet."""
-        return [self._with_metadata(each) for each in self._to_commit(partitions).values() if self._is_new(each)]
+        return [self._with_known_metadata(each) for each in self._to_commit(partitions).values() if self._is_new(each)]
 
     def _is_new(self, position: TopicPartition) -> bool:
         return position.offset >= 0 and self._committed.get(partition_of(position)) != position.offset
@@ -146,16 +157,25 @@ class Commits:
         offset = self._limit(partition_of(given), given.offset)
         return given if offset == given.offset else at_offset(partition_of(given), offset, given.metadata)
 
+    def _with_known_metadata(self, position: TopicPartition) -> TopicPartition:
+        """Return a position with the metadata that the user's commit of the same offset has given."""
+        offset, metadata = self._requested.get(partition_of(position), (None, None))
+        if offset != position.offset or not metadata or position.metadata:
+            return self._with_metadata(position)
+        return at_offset(partition_of(position), offset, metadata, position.leader_epoch)
+
     def _with_metadata(self, topic_partition: TopicPartition) -> TopicPartition:
         metadata = self._metadata()
         if metadata is None or topic_partition.metadata:
             return topic_partition
         return at_offset(partition_of(topic_partition), topic_partition.offset, metadata, topic_partition.leader_epoch)
 
-    def _note(self, results: list[TopicPartition]) -> list[TopicPartition]:
+    def note(self, results: list[TopicPartition]) -> list[TopicPartition]:
+        """Note the results of a commit, and return them."""
         for result in results:
             if result.error is None and result.offset >= 0:
-                self._committed[partition_of(result)] = result.offset
-                if self._on_success is not None:
-                    self._on_success(partition_of(result), result.offset)
+                partition = partition_of(result)
+                if self._requested.get(partition, (result.offset,))[0] == result.offset:
+                    self._committed[partition] = result.offset
+                self._on_success(partition, result.offset)
         return results

@@ -184,10 +184,12 @@ class Consumer(confluent_kafka.Consumer):
 
         Takes any arguments, since confluent-kafka's older name of ``asynchronous`` is ``async``.
         """
-        if self._delegate is None or not self._delegate.commits_in_poll:
-            commit: Callable[..., Any] = super().commit
-            return commit(*args, **kwargs)
-        return self._delegate.commits.commit(*args, **kwargs)
+        delegate = self._delegate
+        if delegate is not None and delegate.commits_in_poll:
+            return delegate.commits.commit(*args, **kwargs)
+        commit: Callable[..., Any] = super().commit
+        results = commit(*args, **kwargs)
+        return results if delegate is None or results is None else delegate.commits.note(results)
 
     def store_offsets(
         self, message: Message | None = NOT_GIVEN, offsets: list[TopicPartition] | None = NOT_GIVEN

@@ -85,7 +85,8 @@ class ConsumerDelegate:
             configuration,
             self.positions.to_commit,
             metadata=lambda: initial_positions.metadata,
-            on_success=None if self._parallel is None else self._parallel.committed,
+            on_request=lambda partitions: self._pending.committed(partitions),
+            on_success=self._committed,
             limit=None if self._parallel is None else self._parallel.limit_commit,
         )
         self.commits_in_poll: bool = configuration.commits_in_poll
@@ -370,6 +371,11 @@ class ConsumerDelegate:
         """librdkafka's callback after each commit."""
         if not self._pending.on_commit(error, topic_partitions):
             self.commits.on_commit(error, topic_partitions)
+
+    def _committed(self, partition: PartitionKey, offset: int) -> None:
+        self._pending.committed([partition])
+        if self._parallel is not None:
+            self._parallel.committed(partition, offset)
 
     def close(self) -> None:
         """Close consumer 2 and the checkpoint producer, after librdkafka's consumer is closed."""

@@ -199,6 +199,11 @@ class PendingResets:
             self.cancel(partition)
             self._to_commit.pop(partition, None)
 
+    def committed(self, partitions: Iterable[PartitionKey]) -> None:
+        """Note commits of later positions: a reset that is committed again would move the committed offset back."""
+        for partition in partitions:
+            self._to_commit.pop(partition, None)
+
     def _reset_rejected(self, queried: dict[PartitionKey, Message]) -> Steps[None]:
         found = yield self._queries.in_thread(broker_queries.log_bounds_of_any, queried, THREAD_QUERY_LIMIT_S)
         targets: dict[PartitionKey, int] = {}

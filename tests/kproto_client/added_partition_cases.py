@@ -139,6 +139,23 @@ def offsets_with_metadata_of_the_user(kafka: KafkaFixture) -> None:
     assert_added_partition_is_read(kafka, group, topic)
 
 
+def metadata_of_the_user_stays(kafka: KafkaFixture) -> None:
+    """CK-16: also if the result of an earlier commit comes after the user's commit, in `poll` or in `close`."""
+    for polls in (False, True):
+        topic, group = kafka.log(), unique_name("group")
+        with kafka.consumer(group, **SAFE_LATEST) as consumer:
+            consumer.subscribe([topic])
+            assert start_position(consumer) == END
+            kafka.write(topic, 2)
+            read(consumer, 2)
+            consumer.commit(offsets=[TopicPartition(topic, 0, END + 1)], asynchronous=True)
+            consumer.commit(offsets=[TopicPartition(topic, 0, END + 2, "host-1")], asynchronous=False)
+            for _ in range(10 if polls else 0):  # automatic commits come in the time of four polls
+                consumer.poll(0.05)
+        committed = kafka.committed_with_metadata(group, topic)
+        assert (committed.offset, committed.metadata) == (END + 2, "host-1")
+
+
 def offsets_rewritten_by_a_plain_client(kafka: KafkaFixture) -> None:
     """CK-16."""
     topic, group = kafka.log(), unique_name("group")
@@ -190,6 +207,7 @@ CASES: dict[str, Case] = {
     **cases(
         partition_added_to_a_member_that_has_not_heard_of_it,
         offsets_with_metadata_of_the_user,
+        metadata_of_the_user_stays,
         offsets_rewritten_by_a_plain_client,
         offsets_rewritten_by_an_admin_tool,
         group_of_a_plain_client,
