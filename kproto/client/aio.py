@@ -118,7 +118,7 @@ class Consumer(AsyncCalls):
         """Return the next record; from now on the record before counts as finished. ``async for`` calls it.
 
         Raises:
-            NoOffsetForPartition, OffsetOutOfRange: as of `kproto.client.Consumer.poll`.
+            NoOffsetForPartition, OffsetOutOfRange, UnsupportedBroker: as of `kproto.client.Consumer.poll`.
             KafkaException: an error that `kproto.client.Consumer.poll` returns as a message. The end of a partition is
                 no error.
             RuntimeError: the consumer is closed.
@@ -145,7 +145,8 @@ class Consumer(AsyncCalls):
         """Return the next record, or None after the timeout in seconds (None, or less than 0: no timeout).
 
         Raises:
-            NoOffsetForPartition, OffsetOutOfRange, KafkaException, RuntimeError: as of `next_record`.
+            NoOffsetForPartition, OffsetOutOfRange, UnsupportedBroker, KafkaException, RuntimeError: as of
+                `next_record`.
 
         Cancellation:
             Loses no record: the next call delivers the fetched records.
@@ -157,8 +158,8 @@ class Consumer(AsyncCalls):
         """Return this many records, or those that there are after the timeout. The records before count as finished.
 
         Raises:
-            NoOffsetForPartition, OffsetOutOfRange, KafkaException, RuntimeError: as of `next_record`. The records that
-                were fetched before the error are returned first, even if they are fewer.
+            NoOffsetForPartition, OffsetOutOfRange, UnsupportedBroker, KafkaException, RuntimeError: as of
+                `next_record`. The records that were fetched before the error come first, even if they are fewer.
             ValueError: less than 0 or more than 1,000,000 records are requested.
 
         Cancellation:

@@ -12,6 +12,7 @@ used, as its `list_consumer_group_offsets` ends the process if brokers hang.
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ from kproto.client.topic_partitions import PartitionKey, partition_of, to_topic_
 
 EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -2, -1
 """ListOffsets' timestamps for the log start and the log end."""
+FUTURE_TIMESTAMP = 2**62
 NO_TOPIC_ID = (str(None), str(Uuid(0, 0)))
 THREAD_QUERY_LIMIT_S = 5.0
 """Limit of a query in a thread."""
@@ -153,13 +155,31 @@ def first_record_is_older(
 ) -> dict[PartitionKey, bool]:
     """Return whether each partition's first record is older than a time, without partitions of no timestamps.
 
+    The partitions are those of one topic.
+
     Of ListOffsets' responses, confluent-kafka's consumer returns the offset only. The first record is older if a later
     one is the first with at least that time.
     """
-    since = _list_offsets(client, partitions, time_ms, limit_s)
+    since = _offsets_by_time(client, partitions, time_ms, limit_s)
     # Queried second: if retention deletes records in between, the first record counts as new.
-    first = _list_offsets(client, partitions, 0, limit_s)
+    first = _offsets_by_time(client, partitions, 0, limit_s)
+    if since is None or first is None:
+        return {}
     return {each: since[each] < 0 or since[each] > at for each, at in first.items() if at >= 0}
+
+
+def finds_offsets_by_time(client: Consumer, topic: str, limit_s: float) -> bool:
+    """Return whether the leader of one of the topic's partitions finds offsets by timestamp, as ListOffsets v1 does.
+
+    librdkafka asks older brokers by ListOffsets v0, whose response for a time in the future is the log end. In newer
+    versions no offset has that time.
+    """
+    metadata = client.list_topics(topic, timeout=limit_s).topics[topic]
+    # A leader that hangs delays the decisions, but not each time.
+    leaders = [number for number, each in metadata.partitions.items() if each.leader >= 0]
+    partition = random.choice(leaders or list(metadata.partitions))  # noqa: S311
+    offsets = _offsets_by_time(client, [(topic, partition)], FUTURE_TIMESTAMP, limit_s)
+    return offsets is None or offsets[topic, partition] < 0
 
 
 def group_metadata(client: Consumer, limit_s: float) -> list[str | None]:
@@ -187,3 +207,18 @@ def _list_offsets(
     )
     _raise_error(results)
     return {partition_of(result): result.offset for result in results}
+
+
+def _offsets_by_time(
+    client: Consumer, partitions: Collection[PartitionKey], time_ms: int, limit_s: float
+) -> dict[PartitionKey, int] | None:
+    """Return the first offset of at least this time in each partition of a topic; None if the topic has no timestamps.
+
+    The ``message.format.version`` of such a topic is older than 0.10.0.
+    """
+    try:
+        return _list_offsets(client, partitions, time_ms, limit_s)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+            return None
+        raise

@@ -91,6 +91,7 @@ class Consumer(confluent_kafka.Consumer):
         Raises:
             NoOffsetForPartition, OffsetOutOfRange: partitions have no position, and no setting names one. The
                 partitions stay assigned, and `seek` sets their position; the next call continues with the others.
+            UnsupportedBroker: the same, as the brokers are older than Kafka 0.10.1 and the setting is ``safe_latest``.
         """
         delegate = self._delegate
         return CONFLUENT_POLL(self, timeout) if delegate is None else delegate.poll(self, timeout)
@@ -99,7 +100,8 @@ class Consumer(confluent_kafka.Consumer):
         """As confluent-kafka's `consume`.
 
         Raises:
-            NoOffsetForPartition, OffsetOutOfRange: as of `poll`, and only if there is no record to return.
+            NoOffsetForPartition, OffsetOutOfRange, UnsupportedBroker: as of `poll`, and only if there is no record to
+                return.
         """
         if self._delegate is None:
             return CONFLUENT_CONSUME(self, num_messages, timeout)

@@ -29,7 +29,7 @@ logger: logging.Logger = logging.getLogger("kproto.client")
 
 @dataclass(slots=True)
 class StartPositions:
-    """Decisions about assigned partitions; each partition is in one of the first three fields."""
+    """Decisions about assigned partitions; each partition is in one of the first four fields."""
 
     at: dict[PartitionKey, TopicPartition] = field(default_factory=dict)
     """The start position: a committed offset with its leader epoch, by which librdkafka detects a truncated log
@@ -38,6 +38,8 @@ class StartPositions:
     """No committed offset, and no setting names a reset position."""
     out_of_range: list[PartitionKey] = field(default_factory=list)
     """The committed offset is out of range, and no setting names a reset position."""
+    unsupported: list[PartitionKey] = field(default_factory=list)
+    """The brokers cannot serve the setting."""
     to_commit: dict[PartitionKey, int] = field(default_factory=dict)
     """Reset positions to commit at once (CK-15), also of partitions that other members own; see `InitialPositions`."""
 
@@ -54,6 +56,8 @@ class InitialPositions:
         self._queries = queries
         self._settings = configuration.settings
         self._is_safe_latest = self._settings.on_no_initial_offset is OnNoInitialOffset.SAFE_LATEST
+        self._is_supported = not self._is_safe_latest
+        """Whether the brokers are known to serve the settings."""
         self._parallel = parallel
         self._own_start_ms = now_ms()
         self._group_start_ms: int | None = None
@@ -81,6 +85,13 @@ class InitialPositions:
         topics: dict[str, dict[PartitionKey, TopicPartition | None]] = {}
         for topic in dict.fromkeys(topic for topic, _ in assigned()):
             try:
+                if not self._is_supported:
+                    self._is_supported = yield self._queries.in_thread(
+                        broker_queries.finds_offsets_by_time, topic, THREAD_QUERY_LIMIT_S
+                    )
+                    if not self._is_supported:
+                        deliver(StartPositions(unsupported=assigned()))
+                        return
                 topics[topic] = yield from self._continue_at_commits(topic, assigned, deliver)
             except KafkaException as error:
                 failures.append(error)

@@ -4,7 +4,8 @@ The names are those of Kafka's `SubscriptionState`:
 
     initializing       The start position is not decided. Blocked; the queries for it run in threads.
     awaiting reset     librdkafka rejected the position as out of range; the log bounds are not known yet.
-    without position   No setting names a position, and the user got an exception. Blocked until the user seeks.
+    without position   No setting names a position, or the brokers are too old for it, and the user got an exception.
+                       Blocked until the user seeks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kproto.client.background import Background, Steps
 from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries
 from kproto.client.decisions.resets import position_after_error
 from kproto.client.decisions.settings import Settings
-from kproto.client.errors import NoOffsetForPartition, OffsetOutOfRange
+from kproto.client.errors import NoOffsetForPartition, NoPosition, OffsetOutOfRange, UnsupportedBroker
 from kproto.client.initial_positions import InitialPositions, StartPositions
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.topic_partitions import (
@@ -109,12 +110,13 @@ class PendingResets:
 
     def _add(self, starts: StartPositions) -> None:
         """Continue at the start positions; add the partitions that have none, and the resets to commit."""
-        for partition in (*starts.at, *starts.no_offset, *starts.out_of_range):
+        for partition in (*starts.at, *starts.no_offset, *starts.out_of_range, *starts.unsupported):
             self._initializing.pop(partition, None)
         if starts.at:
             self._assignment.move(list(starts.at.values()))
         self._add_without_position(starts.no_offset, NoOffsetForPartition)
         self._add_without_position(starts.out_of_range, OffsetOutOfRange)
+        self._add_without_position(starts.unsupported, UnsupportedBroker)
         self._to_commit.update(starts.to_commit)
 
     def add_rejected(self, message: Message) -> None:
@@ -254,9 +256,7 @@ class PendingResets:
             self._failed(error)
         return True
 
-    def _add_without_position(
-        self, partitions: Collection[PartitionKey], error: type[NoOffsetForPartition | OffsetOutOfRange]
-    ) -> None:
+    def _add_without_position(self, partitions: Collection[PartitionKey], error: type[NoPosition]) -> None:
         if partitions:
             self._without_position.update(partitions)
             self._errors.append(error(to_topic_partitions(partitions)))

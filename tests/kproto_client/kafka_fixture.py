@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +33,15 @@ FAST_SETTINGS: dict[str, Any] = {
 Case = tuple[Callable[..., None], tuple[Any, ...]]
 """A function of a `KafkaFixture`, and its further arguments."""
 CALLBACKS = frozenset({"on_commit"})
+COORDINATOR_ERRORS = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError._WAIT_COORD,
+    }
+)
+"""Errors of a commit while the broker prepares the group's coordinator."""
 
 
 def cases(*functions: Callable[[KafkaFixture], None]) -> dict[str, Case]:
@@ -50,11 +59,13 @@ class KafkaFixture:
     """A running broker with an admin client and a producer."""
 
     bootstrap: str
+    connection: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings of all clients."""
     admin: AdminClient = field(init=False)
     producer: Producer = field(init=False)
 
     def __post_init__(self) -> None:
-        connection: dict[str, Any] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
+        connection: dict[str, Any] = {"bootstrap.servers": self.bootstrap, "log_level": 0, **self.connection}
         self.admin = AdminClient(connection)
         self.producer = Producer({**connection, "linger.ms": 5})
 
@@ -140,7 +151,7 @@ class KafkaFixture:
             try:
                 results[:] = consumer.commit(offsets=[topic_partition], asynchronous=False)
             except KafkaException as error:
-                if error.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
+                if error.args[0].code() in COORDINATOR_ERRORS:
                     return False
                 raise
             return True
@@ -176,7 +187,7 @@ class KafkaFixture:
         return {**self._config(group), **FAST_SETTINGS, **settings}
 
     def _config(self, group: str) -> dict[str, Any]:
-        return {"bootstrap.servers": self.bootstrap, "group.id": group, "log_level": 0}
+        return {"bootstrap.servers": self.bootstrap, "group.id": group, "log_level": 0, **self.connection}
 
     @staticmethod
     def _wait(futures: dict[Any, Any]) -> None:
