@@ -133,16 +133,16 @@ class _Tally:
             self.client_ids.add(client_id)
         return client_id
 
-    def count(self, table: dict[Any, int], client_id: str, key: tuple[Any, ...], count: int = 1) -> None:
-        """Add to a count of a client id; a new one counts for `OTHERS` beyond the limit."""
-        row = (client_id, *key)
+    def count(self, table: dict[Any, int], row: tuple[Any, ...], count: int = 1) -> None:
+        """Add to a count of a client id, the first value of the row; a new one counts for `OTHERS` beyond the limit."""
         if row in table:  # as nearly always
             table[row] += count
             return
-        row = (self.known(client_id), *key)
+        if row[0] not in self.client_ids:
+            row = (self.known(row[0]), *row[1:])
         if row not in table and not self._takes_row():
             self.client_ids.add(OTHERS)
-            row = (OTHERS, *key)
+            row = (OTHERS, *row[1:])
         table[row] = table.get(row, 0) + count
 
     def _takes_row(self) -> bool:
@@ -162,7 +162,7 @@ class _Tally:
     def add_requests(self, client_id: str, api_key: int, api_version: int, count: int) -> None:
         if api_key == API_VERSIONS:
             self.negotiated.add(self.known(client_id))
-        self.count(self.requests, client_id, (api_key, api_version), count)
+        self.count(self.requests, (client_id, api_key, api_version), count)
 
     def repeated_requests(
         self, client_id: str, api_key: int, api_version: int, layout: str | None, retention_time_ms: int
@@ -183,9 +183,9 @@ class _Tally:
         self.retention[client_id] = max(retention_time_ms, self.retention.get(client_id, retention_time_ms))
 
     def add_commits(self, client_id: str, api_version: int, layout: str, retention_time_ms: int, count: int) -> None:
-        self.count(self.commits, client_id, (api_version, layout), count)
+        self.count(self.commits, (client_id, api_version, layout), count)
         if retention_time_ms != NO_OVERRIDE:
-            self.count(self.overrides, client_id, (api_version, layout), count)
+            self.count(self.overrides, (client_id, api_version, layout), count)
             self.raise_retention(self.known(client_id), retention_time_ms)
 
     def add(self, other: _Tally) -> None:
@@ -199,8 +199,8 @@ class _Tally:
             self.add_requests(client_id, api_key, api_version, count)
         for name in ("errors", "commits", "overrides", "closed"):
             mine, theirs = getattr(self, name), getattr(other, name)
-            for (client_id, *key), count in theirs.copy().items():
-                self.count(mine, client_id, tuple(key), count)
+            for row, count in theirs.copy().items():
+                self.count(mine, row, count)
         for client_id, retention_time_ms in other.retention.copy().items():
             self.raise_retention(self.known(client_id), retention_time_ms)
         self.negotiated |= other.negotiated & self.client_ids
@@ -218,10 +218,12 @@ class Observations:
     def request(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int) -> None:
         """Count a request."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
-        try:
-            tally.requests[client_id, api_key, api_version] += 1
-        except KeyError:
-            tally.add_requests(client_id, api_key, api_version, 1)
+        requests, row = tally.requests, (client_id, api_key, api_version)
+        count = requests.get(row)
+        if count is None:
+            tally.add_requests(*row, 1)
+        else:
+            requests[row] = count + 1
 
     def repeated(
         self,
@@ -242,7 +244,7 @@ class Observations:
         """Count error codes that were sent to a client."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         for code in codes:
-            tally.count(tally.errors, client_id, (api_key, api_version, int(code)))
+            tally.count(tally.errors, (client_id, api_key, api_version, int(code)))
 
     def commit_layout(
         self, connection: ConnectionInfo, client_id: str, api_version: int, layout: str, retention_time_ms: int
@@ -258,7 +260,7 @@ class Observations:
             api_key, api_version, reason = -1, -1, OTHER_REASONS
         if api_key == API_VERSIONS:
             tally.negotiated.add(tally.known(client_id))
-        tally.count(tally.closed, client_id, (api_key, api_version, shortened(reason)))
+        tally.count(tally.closed, (client_id, api_key, api_version, shortened(reason)))
 
     def disconnected(self, connection: ConnectionInfo) -> None:
         """Move the counts of a closed connection to those of its software."""
