@@ -174,8 +174,8 @@ def test_an_operation_that_completes_while_responses_are_unsent_responds_behind_
     for expected in (202, 204):
         delayed = wired.transport._connection.delayed
         assert delayed is not None
-        assert delayed.operation.completion is not None
-        delayed.operation.completion.complete()
+        assert delayed.completion is not None
+        delayed.completion.complete()
         for _ in range(60):
             wired.proceed()
             found += wired.ids()

@@ -5,6 +5,7 @@ Method. Two connections of a dispatcher whose turns the test completes, one afte
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,13 +127,13 @@ class FakeTime:
         self.now_s = 1.0
         self._clock = dispatcher.state.clock
         dispatcher.monotonic_s = lambda: self.now_s
-        endpoint = dispatcher.endpoint(16, 0)
+        endpoint = dispatcher.endpoints[16, 0]
 
         def handle(request: Any, context: Any) -> Any:
             self.now_s += 0.02
             return endpoint.handle(request, context)
 
-        dispatcher._endpoints[16, 0] = endpoint._replace(handle=handle)
+        dispatcher.endpoints[16, 0] = replace(endpoint, handle=handle)
         self.begin_iteration(dispatcher)
 
     def begin_iteration(self, dispatcher: Dispatcher) -> None:

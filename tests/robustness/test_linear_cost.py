@@ -8,6 +8,7 @@ of the response.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,19 +43,19 @@ def steps_of_request(broker: InMemoryBroker, request: Request, version: int) -> 
     """Return the steps of a broker for one request on a new connection."""
     pair = broker.connect()
     dispatcher = pair.connection.dispatcher
-    endpoint = dispatcher.endpoint(type(request)._api_key, version)
+    key = type(request)._api_key, version
+    endpoint = dispatcher.endpoints[key]
 
     data, request = pair.client.send(request, version), counted(request)
 
-    def decode(frame: bytes, position: int, context: Any) -> Any:
-        endpoint.decode(frame, position, context)
-        return request
+    def decode(frame: bytes, position: int, elements_max: int) -> tuple[Any, ...]:
+        return (request, *endpoint.decode(frame, position, elements_max)[1:])
 
-    dispatcher._endpoints[type(request)._api_key, version] = endpoint._replace(decode=decode)
+    dispatcher.endpoints[key] = replace(endpoint, decode=decode)
     try:
         return count_steps(lambda: pair.connection.receive(data, broker.clock.now_ms()))
     finally:
-        dispatcher._endpoints[type(request)._api_key, version] = endpoint
+        dispatcher.endpoints[key] = endpoint
         pair.close()
 
 

@@ -295,8 +295,8 @@ def test_endpoints_of_versions_that_no_client_has_are_limited() -> None:
     """ApiVersions has a response to every version."""
     dispatcher = Dispatcher(new_state(), Observations())
     for version in range(32_768):
-        dispatcher.endpoint(ApiVersionsRequest._api_key, version)
-    assert len(dispatcher._endpoints) <= ENDPOINTS_MAX
+        assert dispatcher.endpoints[ApiVersionsRequest._api_key, version].api_version == version
+    assert len(dispatcher.endpoints) <= ENDPOINTS_MAX
 
 
 def test_warnings_of_apis_that_do_nothing_are_limited() -> None:

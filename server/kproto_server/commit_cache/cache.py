@@ -54,6 +54,11 @@ OFFSET_COMMIT_KEY = b"\0\x08"
 """The first bytes of every OffsetCommit frame."""
 
 
+def learns(api_key: int, api_version: int) -> bool:
+    """Return whether the cache responds to repeated requests of an API in a version."""
+    return api_key == OFFSET_COMMIT and api_version >= FIRST_VERSION
+
+
 class CommitCache:
     """The commit cache as one connection sees it."""
 
@@ -167,6 +172,9 @@ class CommitCache:
         response: object,
         response_frame: bytes,
     ) -> None:
-        """Take note of a request that the reference path has responded to; the next one like it may be found."""
-        if context.api_key == OFFSET_COMMIT and context.api_version >= FIRST_VERSION and self._commits is not None:
+        """Take note of a request that the reference path has responded to; the next one like it may be found.
+
+        The request is of an API and version that the cache `learns`.
+        """
+        if self._commits is not None:
             self._commits.learn(frame, body_position, context, request, response, response_frame)

@@ -268,26 +268,21 @@ def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observ
     if api_version not in RETENTION_OVERRIDES:
         return None
     codec = registry.codec(OFFSET_COMMIT, api_version)
-    decode_request, most = codec.decode_request, elements_max(OFFSET_COMMIT)
+    has_two_layouts = api_version == TWO_LAYOUTS
 
-    def decode(frame: bytes, position: int, context: RequestContext) -> OffsetCommitRequest:
-        request: OffsetCommitRequest = decode_request(frame, position, most)[0]
-        note(request, f"v{api_version}", context)
-        return request
-
-    def decode_two_layouts(frame: bytes, position: int, context: RequestContext) -> OffsetCommitRequest:
-        request, _, layout = decode_v4(frame, position, most)
-        note(request, layout, context)
-        return request
-
-    def note(request: OffsetCommitRequest, layout: str, context: RequestContext) -> None:
+    def on_decoded(decoded: tuple[Any, ...], context: RequestContext) -> None:
+        request: OffsetCommitRequest = decoded[0]
+        layout = decoded[2] if has_two_layouts else f"v{api_version}"
         observations.commit_layout(
             context.connection, context.client_id, api_version, layout, request.retention_time_ms
         )
 
     return Endpoint(
         api_version=api_version,
-        decode=decode_two_layouts if api_version == TWO_LAYOUTS else decode,
+        decode=decode_v4 if has_two_layouts else codec.decode_request,
+        elements_max=elements_max(OFFSET_COMMIT),
+        on_decoded=on_decoded,
+        is_learned=True,
         handle=handle,
         encode=codec.encode_response,
         response_header_version=codec.response_header_version,

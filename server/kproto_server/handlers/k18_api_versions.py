@@ -99,7 +99,7 @@ def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observ
     response = _unsupported_version(kafka_version)
     return Endpoint(
         api_version=api_version,
-        decode=lambda frame, position, context: None,  # the layout of the body is not known
+        decode=lambda frame, position, elements_max: (None,),  # the layout of the body is not known
         handle=lambda request, context: response,
         encode=registry.codec(API_VERSIONS, 0).encode_response,
         response_header_version=0,

@@ -94,19 +94,12 @@ class Exchange(NamedTuple):
     request: Any
 
 
-class Delayed(NamedTuple):
-    """The delayed operation that the connection waits for."""
-
-    operation: DelayedOperation
-    exchange: Exchange | None
-    """None: the request is at the front of the backlog, and is handled when its turn has come."""
-
-
 class Connection:
     """One client's connection. The transport that calls `receive` also calls `abandon` when the socket is closed."""
 
     __slots__ = (
         "_client_id",
+        "_delayed_exchange",
         "_framing_error",
         "_has_turn",
         "_learn",
@@ -137,7 +130,10 @@ class Connection:
         """Frames that are not handled yet."""
         self.pending: DeferredQueue = DeferredQueue()
         """Deferred responses, and responses that are ready but behind one that is not."""
-        self.delayed: Delayed | None = None
+        self.delayed: DelayedOperation | None = None
+        """The delayed operation that the connection waits for."""
+        self._delayed_exchange: Exchange | None = None
+        """What is delayed; None: the request at the front of the backlog, which is handled when its turn has come."""
         self._reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._framing_error: str | None = None
         """Why no frame can follow those in the backlog."""
@@ -187,8 +183,9 @@ class Connection:
 
     def resume(self, now_ms: int) -> bytes:
         """End the delayed operation; return its response, and those of the requests behind it."""
-        assert self.delayed is not None, "no operation is delayed"
-        (operation, exchange), self.delayed = self.delayed, None
+        operation, exchange = self.delayed, self._delayed_exchange
+        assert operation is not None, "no operation is delayed"
+        self.delayed = self._delayed_exchange = None
         self._enter(Event.COMPLETE)
         if exchange is None:
             self._has_turn = True
@@ -241,9 +238,9 @@ class Connection:
         self._handle_backlog(now_ms, [])
 
     def _abandon_delayed(self) -> None:
-        delayed, self.delayed = self.delayed, None
+        delayed, self.delayed, self._delayed_exchange = self.delayed, None, None
         if delayed is not None:
-            completion = delayed.operation.completion
+            completion = delayed.completion
             if completion is not None:
                 completion.is_abandoned = True
                 completion.on_complete = None
@@ -258,13 +255,13 @@ class Connection:
     @property
     def deadline_ms(self) -> int | None:
         """The broker time at which the delayed operation ends; None: it has no deadline, or there is none."""
-        return None if self.delayed is None else self.delayed.operation.deadline_ms
+        return None if self.delayed is None else self.delayed.deadline_ms
 
     @property
     def is_delay_complete(self) -> bool:
         """Whether there is a delayed operation that was completed, so that `resume` may be called."""
         delayed = self.delayed
-        completion = None if delayed is None else delayed.operation.completion
+        completion = None if delayed is None else delayed.completion
         return completion is not None and completion.is_complete
 
     @property
@@ -362,7 +359,7 @@ class Connection:
         try:
             api_key, api_version, correlation_id, client_id, body_position = read_request_header(frame)
             self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
-            endpoint = dispatcher.endpoint(api_key, api_version)
+            endpoint = dispatcher.endpoints[api_key, api_version]
             is_large = len(frame) >= endpoint.turn_size_bytes
             if (is_large or dispatcher.is_late or self._rank > UNKNOWN) and self._must_wait_for_turn(
                 frame, now_ms, COSTLY if is_large else self._rank
@@ -385,7 +382,10 @@ class Connection:
                 now_ms,
             )
             dispatcher.observations.request(self.info, client_id, api_key, api_version)
-            request = endpoint.decode(frame, body_position, context)
+            decoded = endpoint.decode(frame, body_position, endpoint.elements_max)
+            request = decoded[0]  # bytes after the body are ignored (BA-7)
+            if endpoint.on_decoded is not None:
+                endpoint.on_decoded(decoded, context)
             try:
                 result = endpoint.handle(request, context)
                 if state.cluster.unsaved:
@@ -394,12 +394,13 @@ class Connection:
                 result = endpoint.fail(request, error)
             if isinstance(result, Response):
                 return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
-            if isinstance(result, NoResponse):
-                return b""
             exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
-            if isinstance(result, DeferredResponse):
+            if isinstance(result, DelayedOperation):
+                self._delay(result, exchange)
+            elif isinstance(result, DeferredResponse):
                 return self._deferred(result, exchange)
-            self._delay(self._at_turns(result, exchange) if isinstance(result, LargeResponse) else result, exchange)
+            elif isinstance(result, LargeResponse):
+                self._delay(self._at_turns(result, exchange), exchange)
         except REFUSED as error:
             explained = explain_header_version(frame) if isinstance(error, (DecodeError, TooManyElements)) else None
             self._fail(explained or str(error), api_key, api_version)
@@ -413,8 +414,9 @@ class Connection:
         return b""
 
     def _delay(self, operation: DelayedOperation, exchange: Exchange | None) -> None:
-        """Have the connection wait for an operation; ``exchange`` as in `Delayed`."""
-        self.delayed = Delayed(operation, exchange)
+        """Have the connection wait for an operation; ``exchange`` as in `_delayed_exchange`."""
+        self.delayed = operation
+        self._delayed_exchange = exchange
         self._enter(Event.DELAY)
         completion = operation.completion
         if completion is not None:
@@ -487,7 +489,8 @@ class Connection:
                 self.info, context.client_id, context.api_key, context.api_version, codes
             )
         encoded = response_frame(correlation_id, endpoint.response_header_version, body)
-        self._learn(frame, body_position, context, request, response, encoded)
+        if endpoint.is_learned:
+            self._learn(frame, body_position, context, request, response, encoded)
         return encoded
 
     def _at_turns(self, large: LargeResponse, exchange: Exchange) -> DelayedOperation:

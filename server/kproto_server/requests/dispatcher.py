@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ from kproto import registry
 from kproto.errors import UnsupportedVersion
 from kproto.messages import APIS
 from kproto_server import handlers
+from kproto_server.commit_cache.cache import learns
 from kproto_server.commit_cache.cached_commits import CachedCommits
 from kproto_server.observation.observe import shortened
 from kproto_server.requests.deferred import CloseConnection
@@ -46,6 +48,21 @@ class Runnable(Protocol):
     on_runnable: Callable[[], object] | None
 
 
+class _Endpoints(dict[tuple[int, int], Endpoint]):
+    """Endpoints by API key and version, made when first needed: importing a handler takes longer than handling a
+    request."""
+
+    def __init__(self, make: Callable[[int, int], Endpoint]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: tuple[int, int]) -> Endpoint:
+        made = self._make(*key)
+        if len(self) < ENDPOINTS_MAX:
+            self[key] = made
+        return made
+
+
 class Dispatcher:
     """Finds the endpoint of a request, and knows the connections that have something to do."""
 
@@ -78,8 +95,12 @@ class Dispatcher:
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
         self._warned: set[tuple[int, str]] = set()
         """API key and client software of each warning of an API that does nothing."""
-        self._endpoints: dict[tuple[int, int], Endpoint] = {}
-        """Made when first needed: importing a handler takes longer than handling a request."""
+        self.endpoints = _Endpoints(self._make_endpoint)
+        """The endpoint of an API key and version.
+
+        Raises:
+            CloseConnection: the Kafka version does not serve this version of the API (BA-6).
+        """
 
     def take_runnable(self) -> list[Runnable]:
         """Return the runnable connections, each once, the first one first; they are not runnable any more."""
@@ -133,19 +154,6 @@ class Dispatcher:
         """Whether a request only appends to the log, so that it may be handled before an earlier one is synced."""
         return frame.startswith(handlers.SYNC_SHARING_KEYS)
 
-    def endpoint(self, api_key: int, api_version: int) -> Endpoint:
-        """Return the endpoint of an API in a version.
-
-        Raises:
-            CloseConnection: the Kafka version does not serve this version of the API (BA-6).
-        """
-        found = self._endpoints.get((api_key, api_version))
-        if found is None:
-            found = self._make_endpoint(api_key, api_version)
-            if len(self._endpoints) < ENDPOINTS_MAX:
-                self._endpoints[api_key, api_version] = found
-        return found
-
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
         kafka_version = self.state.kafka_version
         if api_key not in kafka_version.api_versions:
@@ -159,11 +167,11 @@ class Dispatcher:
             codec = registry.codec(api_key, api_version)
         except UnsupportedVersion as error:
             raise CloseConnection(str(error)) from None
-        decode, most = codec.decode_request, elements_max(api_key)
         return Endpoint(
             api_version=api_version,
-            # Bytes after the body are ignored (BA-7).
-            decode=lambda frame, position, _: decode(frame, position, most)[0],
+            decode=codec.decode_request,
+            elements_max=elements_max(api_key),
+            is_learned=learns(api_key, api_version),
             handle=handlers.handler(api_key) if api_key in handlers.HANDLED else self._unsupported(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
@@ -195,12 +203,12 @@ class Dispatcher:
         newest = kafka_version.api_versions[api_key][1]
         if kafka_version.closes_on_newer_versions or api_version < newest:
             raise CloseConnection(f"version {api_version} is not served by Kafka version {kafka_version.name}")
-        endpoint = self.endpoint(api_key, newest)
+        endpoint = self.endpoints[api_key, newest]
 
-        def decode(frame: bytes, _: int, context: RequestContext) -> Any:
-            return endpoint.decode(frame, _end_of_header_v1(frame), context)
+        def decode(frame: bytes, _: int, elements_max: int) -> tuple[Any, ...]:
+            return endpoint.decode(frame, _end_of_header_v1(frame), elements_max)
 
-        return endpoint._replace(decode=decode)
+        return replace(endpoint, decode=decode)
 
 
 def _end_of_header_v1(frame: bytes) -> int:

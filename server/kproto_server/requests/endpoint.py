@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,21 +48,31 @@ def elements_max(api_key: int) -> int:
     return REQUEST_CPU_MAX_US // ELEMENT_CPU_US_BY_KEY.get(api_key, ELEMENT_CPU_US)
 
 
-class Endpoint(NamedTuple):
+@dataclass(slots=True, kw_only=True)
+class Endpoint:
     """How one API is served in one version.
 
     `Dispatcher` makes endpoints from the codec and the handler of the API. An API with a version that needs more than
     that makes the endpoint of this version itself (`kproto_server.handlers.own_endpoint`).
+
+    It is no tuple: each request reads eight attributes, and that of a tuple takes five times as long.
     """
 
     api_version: int
     """The version that handlers see: the requested one, except in Kafka 0.8, which does not check versions."""
-    decode: Callable[[bytes, int, RequestContext], Any]
-    """Returns the request whose body begins at a position of a frame."""
+    decode: Callable[[bytes, int, int], tuple[Any, ...]]
+    """Returns the request whose body begins at a position of a frame, and what `on_decoded` needs; given the frame, the
+    position and `elements_max`."""
     handle: Callable[[Any, RequestContext], Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse]
     encode: Callable[[Any], bytes]
     """Returns the body of a response."""
     response_header_version: int
+    elements_max: int = 0
+    """How many elements `decode` accepts."""
+    on_decoded: Callable[[Any, RequestContext], object] | None = None
+    """Called with the result of `decode` before `handle`."""
+    is_learned: bool = False
+    """Whether the commit cache may learn from a request and its response."""
     encode_slices: Callable[[Any], Iterator[bytes]] | None = None
     """Yields the body of a `LargeResponse` in pieces; None: the handler returns none."""
     turn_size_bytes: int = TURN_SIZE_BYTES
