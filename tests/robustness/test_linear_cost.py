@@ -17,6 +17,13 @@ from kproto import registry
 from kproto.generate import Module
 from kproto.message import Request
 from kproto.messages import APIS
+from kproto.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from kproto_server.handlers.k09_offset_fetch import GROUPS_SINCE, TOPIC_IDS_SINCE
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import commit
@@ -96,3 +103,26 @@ def worse_than_linear(api_key: int) -> list[str]:
 def test_no_request_costs_more_than_in_proportion_to_its_elements(api_key: int) -> None:
     found = worse_than_linear(api_key)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("version", range(TOPIC_IDS_SINCE))
+def test_what_a_group_has_stored_does_not_multiply_the_cost_of_requested_topics(version: int) -> None:
+    """A group's offsets are read once for a request, not once for each topic of it."""
+
+    def steps(stored: int) -> int:
+        name, group_id = existing_name(0), "group"
+        broker = InMemoryBroker(topics={name: stored})
+        assert broker.state.cluster.ensure_offsets_topic(broker.clock.now_ms())
+        commit(broker.state, group_id, {name: dict.fromkeys(range(stored), 1)}, version=min(version, 2))
+        of_topic: dict[str, Any] = {"name": name, "partition_indexes": (0,)}
+        if version >= GROUPS_SINCE:
+            topics = (OffsetFetchRequestTopics(**of_topic),) * SIZES[0]
+            request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=topics),))
+        else:
+            request = OffsetFetchRequest(group_id=group_id, topics=(OffsetFetchRequestTopic(**of_topic),) * SIZES[0])
+        steps_of_request(broker, request, version)
+        return steps_of_request(broker, request, version)
+
+    few = steps(stored=1)
+    for stored in (60, 400):  # in a block with other groups, and in records of its own
+        assert steps(stored) < 1.5 * few + 500

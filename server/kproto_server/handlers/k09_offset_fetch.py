@@ -20,7 +20,7 @@ from kproto_server.observation.error_codes import error_codes
 from kproto_server.requests.deferred import LargeResponse, lazily, sum_exceeds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kproto.messages.k09_offset_fetch import (
         OffsetFetchRequest,
@@ -84,7 +84,7 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
     if context.api_version == 1 and not requested and context.behavior(OffsetsBehavior).empty_fetch_returns_all:
         requested = None
     if context.api_version == 0:
-        return _response([_v0_offsets(request.group_id, topic, context) for topic in requested or ()])
+        return _response(_v0_offsets(request.group_id, requested or (), context))
     error = context.coordinator.error_at(context.node, request.group_id)
     if not error:
         if requested is None and _are_many([request.group_id], context):
@@ -104,10 +104,11 @@ def _are_many(group_ids: Iterable[str], context: RequestContext) -> bool:
 
 
 def _large_group(requested: OffsetFetchRequestGroup, context: RequestContext, codes: list[int]) -> Any:
-    """Return a group whose offsets, if all are requested, are read when they are encoded."""
-    group = _group(requested.replace(topics=requested.topics or ()), context)
+    """Return a group whose offsets, if all are requested and many, are read when they are encoded."""
+    is_large = requested.topics is None and _are_many([requested.group_id], context)
+    group = _group(requested.replace(topics=()) if is_large else requested, context)
     codes += error_codes(group)
-    if requested.topics is not None or group.error_code:
+    if not is_large or group.error_code:
         return group
     return group.replace(
         topics=_all_lazily(
@@ -258,23 +259,19 @@ def _without_offsets(topic: RequestedTopic, error: int) -> TopicOffsets:
     return TopicOffsets(topic.name or "", topic.topic_id, offsets)
 
 
-def _v0_offsets(group_id: str, topic: RequestedTopic, context: RequestContext) -> TopicOffsets:
-    """Return the offsets of OffsetCommit v0: without metadata, and with an error for missing offsets (OF-11, OC-20)."""
+def _v0_offsets(group_id: str, requested: Iterable[RequestedTopic], context: RequestContext) -> Iterator[TopicOffsets]:
+    """Yield the offsets of OffsetCommit v0: without metadata, and with an error for missing offsets (OF-11, OC-20)."""
     if context.behavior(OffsetsBehavior).v0_store != "zookeeper":
-        return _without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION)
-    name = topic.name or ""
-    stored = (
-        context.coordinator.v0_offsets.of_group(group_id).get(name, NO_OFFSETS)
-        if name in context.cluster.topics
-        else NO_OFFSETS
-    )
-    return TopicOffsets(
-        name,
-        ZERO_UUID,
-        [
-            PartitionOffset(index, stored[index].offset)
-            if index in stored
-            else PartitionOffset(index, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        yield from (_without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION) for topic in requested)
+        return
+    of_group = context.coordinator.v0_offsets.of_group(group_id)
+    for topic in requested:
+        name = topic.name or ""
+        stored = of_group.get(name, NO_OFFSETS) if name in context.cluster.topics else NO_OFFSETS
+        offsets = [
+            PartitionOffset(index, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if (found := stored.get(index)) is None
+            else PartitionOffset(index, found.offset)
             for index in topic.partition_indexes
-        ],
-    )
+        ]
+        yield TopicOffsets(name, ZERO_UUID, offsets)

@@ -86,12 +86,17 @@ class GroupView(Mapping[str, Mapping[int, OffsetAndMetadata]]):
     def __init__(self, group: LargeGroup, topics: TopicNumbers) -> None:
         self._group = group
         self._topics = topics
+        self._seen: dict[str, TopicView] = {}
+        """A request may name a topic thousands of times."""
 
     def __getitem__(self, name: str) -> TopicView:
-        bases = [base for base in self._topics.bases_of(name) if self._has(base)]
-        if not bases:
-            raise KeyError(name)
-        return TopicView(self._group, bases, self._topics)
+        found = self._seen.get(name)
+        if found is None:
+            bases = [base for base in self._topics.bases_of(name) if self._has(base)]
+            if not bases:
+                raise KeyError(name)
+            found = self._seen[name] = TopicView(self._group, bases, self._topics)
+        return found
 
     def _has(self, base: int) -> bool:
         _, layout = self._group.record_at(base + HALF - 1)  # the last record that may have entries of the topic
