@@ -29,6 +29,7 @@ from collections import Counter
 from pathlib import Path
 from threading import Thread
 
+import kproto.generate  # noqa: F401 - pytest parses modules at their first import, which must not happen in two threads
 from tests.network.raw_client import RawClient
 from tests.network.requests import find_coordinator
 from tests.robustness.broker_process import LISTENING, MAIN
