@@ -12,7 +12,7 @@ from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRe
 from kproto.records import compression
 from kproto.records.compression import Compression, compress
 from kproto_server.partition_log import validation
-from kproto_server.partition_log.memory_compaction import compacted
+from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.partition_data import PartitionData
 from tests.coordinator.broker_state import ask, new_state
 from tests.partition_log.conversation_chapters import T0, batch
@@ -95,7 +95,7 @@ def test_records_beyond_the_budget_of_a_request_are_not_looked_at(monkeypatch: p
         assert [one.error_code for one in response.responses[0].partition_responses] == expected
 
 
-@pytest.mark.parametrize("kind", ["bytes behind", "fewer headers", "equal deltas", "falling deltas", "negative deltas"])
+@pytest.mark.parametrize("kind", ["bytes behind", "equal deltas", "falling deltas", "negative deltas"])
 def test_compaction_in_memory_retains_such_a_batch(kind: str) -> None:
     payload, fields = contents()[kind]
     three = record(2, key=sized(b"a")) + record(1, key=sized(b"b")) + record(0, key=sized(b"k"))
@@ -105,6 +105,7 @@ def test_compaction_in_memory_retains_such_a_batch(kind: str) -> None:
         stored = data.read(0, 1 << 20, min_one_batch=True)
         for _ in range(2):
             data.append(batch(1), 0, T0, 0)
-        data.rewrite(lambda batches: compacted(batches, 0), data.next_offset)
+        for _ in compaction(data, data.next_offset, now_ms=T0, delete_retention_ms=0):
+            pass
         assert data.read(0, 1 << 20, min_one_batch=True)[: len(stored)] == stored
         assert len(list(data.batches())) == 2

@@ -13,11 +13,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.record_batch import read_record_batch
+from kproto.records.record_batch import read_header
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, ProducerStates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 NO_TIMESTAMP = -1
 DROPPED_MAX = 1024
@@ -193,17 +193,29 @@ class PartitionData:
         columns = (self._last_offsets, self._sizes, self._max_timestamps)
         return zip(*(column[self._first :] for column in columns), strict=True)
 
-    def rewrite(self, clean: Callable[[list[bytes]], list[bytes]], end_offset: int) -> None:
-        """Replace the batches below an offset by those that ``clean`` returns for them."""
-        end = bisect_left(self._last_offsets, end_offset, lo=self._first)
-        retained = clean(self._batches[self._first : end])
-        headers = [read_record_batch(encoded, check_crc=False)[0] for encoded in retained]
-        span = slice(self._first, end)
-        self.size_bytes += sum(map(len, retained)) - sum(self._sizes[span])
-        self._batches[span] = retained
-        self._last_offsets[span] = array("q", [batch.last_offset for batch in headers])
-        self._sizes[span] = array("q", map(len, retained))
-        self._max_timestamps[span] = array("q", [batch.header.max_timestamp for batch in headers])
+    def batches_below(self, end_offset: int) -> list[tuple[int, bytes]]:
+        """Return last offset and bytes of each batch below an offset."""
+        span = slice(self._first, bisect_left(self._last_offsets, end_offset, lo=self._first))
+        return list(zip(self._last_offsets[span], self._batches[span], strict=True))
+
+    def replace(self, changed: Mapping[int, tuple[bytes, bytes]]) -> None:
+        """Replace batches, given by last offset, with what is retained of them, or with nothing if that is empty.
+
+        A batch that is not the one given any more stays.
+        """
+        kept = []
+        for row in zip(*(column[self._first :] for column in self._columns()), strict=True):
+            batch, last_offset, _, _ = row
+            before, after = changed.get(last_offset, (None, b""))
+            if batch is not before:
+                kept.append(row)
+            elif after:
+                kept.append((after, last_offset, len(after), read_header(after).max_timestamp))
+        del self._batches[self._first :]
+        self._batches += [row[0] for row in kept]
+        for number, column in enumerate((self._last_offsets, self._sizes, self._max_timestamps), 1):
+            column[self._first :] = array("q", [row[number] for row in kept])
+        self.size_bytes = sum(self._sizes[self._first :])
 
     def _drop_first(self) -> int:
         size = self._sizes[self._first]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import PeriodicTask
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.partition_log.memory_compaction import compacted
+from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.retention import UNLIMITED, RetentionConfig, expired_count, memory_segments
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
@@ -67,7 +67,7 @@ class RetentionTask(PeriodicTask):
                     if self._delete_stored is not None and not is_compacted:
                         self._delete_stored(data, config, now_ms)
                 else:
-                    self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
+                    yield from self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
 
     def _config(self, topic: Topic, leader: int) -> tuple[RetentionConfig, bool]:
         settings = self._settings.of(leader)
@@ -86,7 +86,7 @@ class RetentionTask(PeriodicTask):
 
     def _check_memory(
         self, data: PartitionData, config: RetentionConfig, now_ms: int, *, is_compacted: bool, topic: Topic
-    ) -> None:
+    ) -> Iterator[None]:
         segments = memory_segments(data.batches(), config)
         count = expired_count(segments, now_ms, data.start_offset, config)
         if count:
@@ -94,9 +94,8 @@ class RetentionTask(PeriodicTask):
         if is_compacted and len(segments) - count > 1:
             # The active segment is never compacted.
             settings = self._settings.current
-            retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
-            delete_before_ms = now_ms - retention_ms
-            data.rewrite(lambda batches: compacted(batches, delete_before_ms), segments[-2].next_offset)
+            delete_retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
+            yield from compaction(data, segments[-2].next_offset, now_ms, delete_retention_ms)
 
 
 class ProducerExpirationTask(PeriodicTask):
