@@ -195,6 +195,37 @@ def test_a_pending_member_id_delays_a_rebalance_until_it_expires() -> None:
     assert driver.group.pending_members == {}
 
 
+@pytest.mark.parametrize("kafka_version", ["2.8", "4.4"])
+def test_a_pending_member_joins_a_rebalance_without_members(kafka_version: str) -> None:
+    """GP-13, measured on 2.8.2 and 4.4.0: with any protocol of the group's type."""
+    for protocols, protocol_type, expected in (
+        ((("range", b""),), "consumer", 0),
+        ((("other", b""),), "consumer", 0),
+        ((("range", b""),), "connect", ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ):
+        driver = GroupDriver(kafka_version)
+        (leader,) = driver.stable_with(1)
+        pending = driver.join(requires_known_member_id=True)
+        assert pending.result is not None
+        driver.join(leader)
+        assert driver.leave((leader, None)) == [0]
+        assert driver.group_state is GroupState.PREPARING_REBALANCE
+        response = driver.join(pending.result.member_id, protocols=protocols, protocol_type=protocol_type)
+        assert error_of(response) == expected
+
+
+@pytest.mark.parametrize("kafka_version", ["2.8", "4.4"])
+def test_a_member_joins_in_an_initial_delay_after_all_have_left(kafka_version: str) -> None:
+    """GP-13, measured on 2.8.2 and 4.4.0."""
+    driver = GroupDriver(kafka_version, group_initial_rebalance_delay_ms="3000")
+    driver.join()
+    (gone,) = driver.group.members
+    assert driver.leave((gone, None)) == [0]
+    response = driver.join()
+    driver.pass_time(6000)
+    assert joined(response).member_id in driver.group.members
+
+
 def test_a_new_member_is_pending_for_at_most_five_minutes() -> None:
     """GP-16: its session timeout does not count before it has an id."""
     driver = GroupDriver()

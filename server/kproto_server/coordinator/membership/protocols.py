@@ -23,7 +23,8 @@ def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, b
     if group.is_empty:
         return bool(protocols) and bool(protocol_type or not behavior.first_member_needs_protocol_type)
     counts, size = group.protocol_counts, len(group.members)
-    return protocol_type == group.protocol_type and size in [counts.get(name) for name, _ in protocols]
+    # A rebalance that waits for a pending member, or for the initial delay, may have no members left.
+    return protocol_type == group.protocol_type and size in [counts.get(name, 0) for name, _ in protocols]
 
 
 def select_protocol(group: Group) -> str:
