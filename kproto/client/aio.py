@@ -72,6 +72,7 @@ class Consumer(AsyncCalls):
 
     Raises:
         ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
+        TypeError: a callback cannot be called.
     """
 
     def __init__(self, config: dict[str, Any], /, **kwargs: Any) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from kproto.client.configuration import AUTO_STORE, CALLBACK_SETTINGS
+from kproto.client.configuration import AUTO_STORE, CALLBACK_SETTINGS, EVENT_CALLBACK
 from kproto.client.consumer import Consumer, RebalanceCallback
 from kproto.client.decisions.settings import boolean
 from kproto.client.fetched_records import FetchedRecords
@@ -56,7 +56,8 @@ class BackgroundPolls:
     def __init__(self, config: dict[str, Any]) -> None:
         self.stores_finished: bool = boolean(config.get(AUTO_STORE, True)) is not False
         """Whether the offsets of finished records are stored for commits. If not, the user calls `store_offsets`."""
-        callbacks = {name: self._guarded(config[name]) for name in CALLBACK_SETTINGS if callable(config.get(name))}
+        names = (*CALLBACK_SETTINGS, EVENT_CALLBACK)
+        callbacks = {name: self._guarded(config[name]) for name in names if callable(config.get(name))}
         self.consumer: Consumer = Consumer({**config, **callbacks, AUTO_STORE: False})
         self.records: FetchedRecords = FetchedRecords()
         self._max_poll_interval_s = float(config.get(MAX_POLL_INTERVAL, MAX_POLL_INTERVAL_DEFAULT_MS)) / 1000

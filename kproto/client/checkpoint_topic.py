@@ -7,7 +7,6 @@ and stops nothing. A user who may not create or write the topic gets one warning
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Iterable, Mapping
@@ -19,9 +18,9 @@ from kproto.client.background import Background, Steps
 from kproto.client.broker_queries import BrokerQueries
 from kproto.client.configuration import Configuration
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC, Checkpoint, CheckpointKey, checkpoint_partition
+from kproto.client.decisions.events import CheckpointDeleted, CheckpointsFailed, CheckpointWritten
+from kproto.client.events import Publish
 from kproto.client.topic_partitions import PartitionKey
-
-logger: logging.Logger = logging.getLogger("kproto.client")
 
 PARTITION_COUNT = 16
 """Of a new topic. All members of a group write to the same partition."""
@@ -58,9 +57,10 @@ class CheckpointTopic:
     The object owns its producer: the first write creates it, `close` flushes and releases it.
     """
 
-    def __init__(self, queries: BrokerQueries, configuration: Configuration) -> None:
+    def __init__(self, queries: BrokerQueries, configuration: Configuration, publish: Publish) -> None:
         self._queries = queries
         self._configuration = configuration
+        self._publish = publish
         self._producer: Producer | None = None
         self._opening: Background[int] | None = None
         self._partition: int | None = None
@@ -157,17 +157,28 @@ class CheckpointTopic:
         return self._producer
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and time.monotonic() >= self._next_attempt_at:
+        if error is None:
+            self._publish_delivered(CheckpointKey.decode(message.key()), Checkpoint.decode(message.value()))
+        elif time.monotonic() >= self._next_attempt_at:
             self._give_up(error)
+
+    def _publish_delivered(self, key: CheckpointKey | None, written: Checkpoint | None) -> None:
+        assert key is not None
+        if written is None:
+            self._publish(CheckpointDeleted(topic=key.topic, partition=key.partition, number=key.number))
+        else:
+            self._publish(
+                CheckpointWritten(
+                    topic=key.topic,
+                    partition=key.partition,
+                    number=key.number,
+                    range=written.range,
+                    position=written.position,
+                )
+            )
 
     def _give_up(self, error: KafkaError) -> None:
         is_final = error.code() in FINAL_ERRORS
         self._next_attempt_at = math.inf if is_final else time.monotonic() + RETRY_AFTER_S
         self._waiting.clear()
-        logger.warning(
-            "cannot write %s, %s: the ranges of this consumer are not checkpointed; records are neither lost nor "
-            "skipped: %s",
-            CHECKPOINT_TOPIC,
-            "given up" if is_final else f"the next attempt is in {RETRY_AFTER_S:.0f} s",
-            error,
-        )
+        self._publish(CheckpointsFailed(error=str(error), retry_after_s=None if is_final else RETRY_AFTER_S))

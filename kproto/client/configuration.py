@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kproto.client.decisions.events import Event
 from kproto.client.decisions.settings import (
     AUTO_OFFSET_RESET,
     ORDER,
     PROPOSED_SETTINGS,
     AutoOffsetReset,
     ConfigError,
-    OnInvalidOffset,
     OnNoInitialOffset,
     Order,
     Settings,
@@ -26,6 +26,7 @@ AUTO_COMMIT_INTERVAL = "auto.commit.interval.ms"
 AUTO_COMMIT_INTERVAL_DEFAULT_MS = 5000
 AUTO_STORE = "enable.auto.offset.store"
 COMMIT_CALLBACK = "on_commit"
+EVENT_CALLBACK = "event_cb"
 ASSIGNOR = "partition.assignment.strategy"
 GROUP_PROTOCOL = "group.protocol"
 MEMBER_SETTINGS = ("group.instance.id", GROUP_PROTOCOL, "group.remote.assignor", ASSIGNOR)
@@ -59,9 +60,10 @@ class Configuration:
     """The user's configuration, divided into the settings of the proposals and those of librdkafka."""
 
     librdkafka: Mapping[str, Any]
-    """Without the settings of the proposals; ``default.topic.config`` is merged into it."""
+    """Without the settings of the proposals and the event callback; ``default.topic.config`` is merged into it."""
     settings: Settings
     clients: FurtherClients
+    event_callback: Callable[[Event], object] | None = None
 
     @property
     def group_id(self) -> str:
@@ -102,11 +104,8 @@ class Configuration:
     def for_consumer(self, on_commit: Callable[..., None]) -> dict[str, Any]:
         """Return the configuration of the group's member (consumer 1)."""
         config = dict(self.librdkafka)
-        # With nearest, librdkafka has to report an offset out of range instead of resetting it.
-        if (
-            self.settings.on_invalid_offset is OnInvalidOffset.NEAREST
-            or self.settings.auto_offset_reset is AutoOffsetReset.NONE
-        ):
+        # With the proposals, librdkafka has to report an offset out of range instead of resetting it.
+        if self.uses_proposals or self.settings.auto_offset_reset is AutoOffsetReset.NONE:
             config[AUTO_OFFSET_RESET] = "error"
         if self.commits_in_poll:
             config[AUTO_COMMIT] = False
@@ -143,11 +142,19 @@ def read(config: Mapping[str, Any]) -> Configuration:
 
     Raises:
         ConfigError: a setting of the proposals has an invalid value.
+        TypeError: the event callback cannot be called.
     """
     flat = {**config, **config.get("default.topic.config", {})}
     flat.pop("default.topic.config", None)
-    librdkafka = {name: value for name, value in flat.items() if name not in PROPOSED_SETTINGS}
-    configuration = Configuration(librdkafka=librdkafka, settings=parse(flat), clients=FurtherClients(librdkafka))
+    if not callable(flat.get(EVENT_CALLBACK, print)):
+        raise TypeError(f"expected {EVENT_CALLBACK} property as a callable function")
+    librdkafka = {name: value for name, value in flat.items() if name not in {*PROPOSED_SETTINGS, EVENT_CALLBACK}}
+    configuration = Configuration(
+        librdkafka=librdkafka,
+        settings=parse(flat),
+        clients=FurtherClients(librdkafka),
+        event_callback=flat.get(EVENT_CALLBACK),
+    )
     if configuration.settings.order is Order.KEY and not configuration.auto_store:
         # One stored offset cannot say which records of the range and which after it are processed.
         raise ConfigError(f"{ORDER} can't be 'key' with {AUTO_STORE}=false, nor with kproto.client.aio")

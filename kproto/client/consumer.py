@@ -52,6 +52,9 @@ class Consumer(confluent_kafka.Consumer):
         ``partition`` (default): newer records wait for all older ones of their partition, so the lag is not lower than
         without the catch-up. ``key``: they wait for the older records of their key only; the next owner after a crash
         delivers them again.
+    ``event_cb``
+        A function that is called with each `Event`: resets, catch-ups, checkpoints. `poll`, `consume` and `close` call
+        it and raise its exceptions. Without any of the settings above there are no events.
 
     ``auto.offset.reset`` accepts ``none``, confluent-kafka's ``error``. Without any of these settings the consumer
     behaves exactly as confluent-kafka's. With one, `assign` and `poll` do not wait for brokers: a second client queries
@@ -61,6 +64,7 @@ class Consumer(confluent_kafka.Consumer):
 
     Raises:
         ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
+        TypeError: a callback cannot be called.
         KafkaException, ValueError: as of confluent-kafka.
     """
 
@@ -218,6 +222,7 @@ class Consumer(confluent_kafka.Consumer):
         delegate.commit_before_close()
         super().close()
         delegate.close()
+        delegate.call_back()
 
     def __enter__(self) -> Self:
         return self

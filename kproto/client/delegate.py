@@ -32,6 +32,7 @@ from kproto.client.assignment import Assignment
 from kproto.client.broker_queries import BrokerQueries
 from kproto.client.commits import Commits
 from kproto.client.configuration import Configuration
+from kproto.client.events import Events
 from kproto.client.initial_positions import InitialPositions
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.pending_resets import PendingResets
@@ -70,16 +71,18 @@ class ConsumerDelegate:
         settings = configuration.settings
         self._clients = configuration.clients
         self._queries = queries = BrokerQueries(configuration)
+        self._events = Events(configuration)
+        publish = self._events.publish
         self._assignment = Assignment(consumer)
         self._parallel: ParallelCatchUp | None = None
         if settings.parallel:
             self._parallel = ParallelCatchUp(
-                consumer, configuration, queries, lambda partitions: self.commits.commit_now(partitions)
+                consumer, configuration, queries, lambda partitions: self.commits.commit_now(partitions), publish
             )
         self.positions: UserPositions = UserPositions(
             consumer, self._assignment, self._parallel, auto_store=configuration.auto_store
         )
-        initial_positions = InitialPositions(queries, configuration, self._parallel)
+        initial_positions = InitialPositions(queries, configuration, self._parallel, publish)
         self.commits: Commits = Commits(
             consumer,
             configuration,
@@ -90,7 +93,9 @@ class ConsumerDelegate:
             limit=None if self._parallel is None else self._parallel.limit_commit,
         )
         self.commits_in_poll: bool = configuration.commits_in_poll
-        self._pending = PendingResets(consumer, settings, queries, self._assignment, initial_positions, self._parallel)
+        self._pending = PendingResets(
+            consumer, settings, queries, self._assignment, initial_positions, self._parallel, publish
+        )
         self._partition_ends: dict[PartitionKey, Message] = {}
         """librdkafka's end-of-partition events for partitions that catch up: the user gets them after the records."""
         self._consumer1_polled_at = 0.0
@@ -170,6 +175,7 @@ class ConsumerDelegate:
         if not self._is_normal:
             self._decide_pending()
             if raise_errors:
+                self.call_back()
                 self._raise_error()
         if self._is_normal:
             return self._route_all(self._consumer.consume(count, self._at_most_wait_max(wait_s)))
@@ -282,6 +288,14 @@ class ConsumerDelegate:
         self._pending.decide()
         self._refresh()
 
+    def call_back(self) -> None:
+        """Call the user's callback with the events; its exceptions end the user's call."""
+        if self._events.are_waiting:
+            try:
+                self._events.call_back()
+            finally:
+                self._refresh()
+
     def _raise_error(self) -> None:
         error = self._pending.take_error()
         if error is not None:
@@ -292,7 +306,7 @@ class ConsumerDelegate:
         """End the shortcuts of `poll` after a change, unless all partitions are normal."""
         self._run = []
         catches_up = self._parallel is not None and bool(self._parallel.catch_ups or self._parallel.is_busy)
-        self._is_normal = not catches_up and not self._pending.exist
+        self._is_normal = not catches_up and not self._pending.exist and not self._events.are_waiting
 
     # -- assignment
 
@@ -376,6 +390,8 @@ class ConsumerDelegate:
         self._pending.committed([partition])
         if self._parallel is not None:
             self._parallel.committed(partition, offset)
+            if self._parallel.is_busy:  # checkpoints are deleted
+                self._refresh()
 
     def close(self) -> None:
         """Close consumer 2 and the checkpoint producer, after librdkafka's consumer is closed."""

@@ -12,15 +12,19 @@ from kproto.client import broker_queries
 from kproto.client.background import Steps
 from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries, now_ms
 from kproto.client.configuration import Configuration
+from kproto.client.decisions.events import position_reset
 from kproto.client.decisions.group_start import UNKNOWN_START_MS, group_starts, known_start_ms, start_metadata
 from kproto.client.decisions.resets import (
     LogBounds,
+    ResetReason,
     UncommittedPartition,
     position_out_of_range,
     position_without_offset,
+    reason_after_error,
     reason_without_offset,
 )
 from kproto.client.decisions.settings import OnNoInitialOffset
+from kproto.client.events import Publish
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.topic_partitions import PartitionKey
 
@@ -52,8 +56,11 @@ class InitialPositions:
     and would take its own partitions for partitions that were added later.
     """
 
-    def __init__(self, queries: BrokerQueries, configuration: Configuration, parallel: ParallelCatchUp | None) -> None:
+    def __init__(
+        self, queries: BrokerQueries, configuration: Configuration, parallel: ParallelCatchUp | None, publish: Publish
+    ) -> None:
         self._queries = queries
+        self._publish = publish
         self._settings = configuration.settings
         self._is_safe_latest = self._settings.on_no_initial_offset is OnNoInitialOffset.SAFE_LATEST
         self._is_supported = not self._is_safe_latest
@@ -154,19 +161,20 @@ class InitialPositions:
                 each: at for each, (at, _) in resets.items() if at is not None and each not in by_others
             }
         for partition in _of_topic(topic, assigned()):
-            offset, reason = resets[partition]
-            result = "no reset policy" if offset is None else f"reset to {offset}"
-            logger.info("%s [%d] has no committed offset: %s (%s)", *partition, result, reason)
+            offset, uncommitted = resets[partition]
             if offset is None:
                 starts.no_offset.append(partition)
             else:
                 starts.at[partition] = TopicPartition(*partition, offset)
+                why = reason_without_offset(self._settings, uncommitted)
+                reason, log_start = ResetReason.NO_COMMITTED_OFFSET, uncommitted.bounds.start
+                self._publish(position_reset(partition, None, offset, reason, why, log_start=log_start))
         deliver(starts)
 
     def _reset(
         self, partitions: list[PartitionKey], at_group_start: bool
-    ) -> Steps[dict[PartitionKey, tuple[int | None, str]]]:
-        """Return the position of each partition without a committed offset, and the reason."""
+    ) -> Steps[dict[PartitionKey, tuple[int | None, UncommittedPartition]]]:
+        """Return the position of each partition without a committed offset, and what decided."""
         bounds = yield self._queries.in_thread(broker_queries.log_bounds, partitions, THREAD_QUERY_LIMIT_S)
         is_older: dict[PartitionKey, bool] = {}
         if self._is_safe_latest and at_group_start:
@@ -176,13 +184,12 @@ class InitialPositions:
                 is_older = yield self._queries.in_thread(
                     broker_queries.first_record_is_older, with_records, started_ms, THREAD_QUERY_LIMIT_S
                 )
-        resets: dict[PartitionKey, tuple[int | None, str]] = {}
+        resets: dict[PartitionKey, tuple[int | None, UncommittedPartition]] = {}
         for each in partitions:
             uncommitted = UncommittedPartition(
                 bounds=bounds[each], group_starts=at_group_start, is_older_than_group=is_older.get(each)
             )
-            position = position_without_offset(self._settings, uncommitted)
-            resets[each] = position, reason_without_offset(self._settings, uncommitted)
+            resets[each] = position_without_offset(self._settings, uncommitted), uncommitted
         return resets
 
     def _start_of_group(self) -> Steps[int]:
@@ -214,8 +221,12 @@ class InitialPositions:
             offset = position_out_of_range(self._settings, bounds[partition], start.offset)
             if offset is None:
                 starts.out_of_range.append(partition)
+            elif offset == start.offset:
+                positions[partition] = start
             else:
-                positions[partition] = start if offset == start.offset else TopicPartition(*partition, offset)
+                positions[partition] = TopicPartition(*partition, offset)
+                reason, why = reason_after_error(self._settings, bounds[partition], "")
+                self._publish(position_reset(partition, start.offset, offset, reason, why))
         for partition, consumer1_start in parallel.start(positions, bounds).items():
             # Without a catch-up, the committed offset keeps its leader epoch.
             is_same = positions[partition].offset == consumer1_start

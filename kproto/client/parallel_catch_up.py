@@ -34,6 +34,7 @@ from typing import TypeAlias, assert_never
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries, log_bounds_of_any, now_ms
+from kproto.client.catch_up_events import CatchUpEvents
 from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import Configuration
 from kproto.client.consumer2 import Consumer2, Consumer2Failed
@@ -48,9 +49,11 @@ from kproto.client.decisions.catch_up import (
 )
 from kproto.client.decisions.catch_up_ranges import plan_catch_up
 from kproto.client.decisions.checkpoints import Checkpoint, ranges_of_topic
-from kproto.client.decisions.resets import LogBounds, position_after_error
+from kproto.client.decisions.events import StopReason, position_reset
+from kproto.client.decisions.resets import LogBounds, position_after_error, reason_after_error
 from kproto.client.decisions.settings import Order
 from kproto.client.earlier_ranges import EarlierRanges
+from kproto.client.events import Publish
 from kproto.client.key_scan import KeyScan
 from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of, to_topic_partitions
 
@@ -76,12 +79,15 @@ class ParallelCatchUp:
         configuration: Configuration,
         queries: BrokerQueries,
         commit: Callable[[Collection[PartitionKey]], None],
+        publish: Publish,
     ) -> None:
         self._consumer1 = consumer
         self._settings = configuration.settings
         self._queries = queries
         self._commit = commit
-        self._checkpoint_topic = CheckpointTopic(queries, configuration)
+        self._publish = publish
+        self._events = CatchUpEvents(publish)
+        self._checkpoint_topic = CheckpointTopic(queries, configuration, publish)
         self._earlier_ranges = EarlierRanges(queries, configuration, self._checkpoint_topic, self._commit_read_position)
 
         def open_consumer2() -> Consumer:
@@ -131,7 +137,7 @@ class ParallelCatchUp:
                 keys[partition] = RangeKeys(positions[partition].offset, plan.consumer1_start)
                 buffer1 = KeyedBuffer1[Message](keys[partition])
             self.catch_ups[partition] = CatchUp(plan, self._settings.buffer1_bytes, buffer1)
-            logger.info("%s [%d]: catches up with %s, consumer 1 at %d", *partition, plan.ranges, plan.consumer1_start)
+            self._events.started(partition, self.catch_ups[partition])
         if behind:
             if not self._settings.merge:
                 self._earlier_ranges.start(behind)
@@ -144,13 +150,13 @@ class ParallelCatchUp:
     def stop(self, partitions: Collection[PartitionKey]) -> None:
         """Stop for revoked partitions; the next owner continues with their checkpoints (CK-84)."""
         for partition in partitions:
-            self._forget(partition)
+            self._forget(partition, StopReason.REVOKED)
         self._consumer2.unassign(partitions)
         self._key_scan.stop(partitions)
 
     def cancel(self, partition: PartitionKey) -> bool:
         """Cancel a catch-up and delete its checkpoints (CK-67); return whether there was one."""
-        catch_up = self._forget(partition)
+        catch_up = self._forget(partition, StopReason.CANCELLED)
         self._consumer2.unassign([partition])
         self._key_scan.stop([partition])
         if catch_up is not None:
@@ -164,7 +170,8 @@ class ParallelCatchUp:
         self._checkpoint_topic.close()
 
     def serve(self) -> None:
-        """Continue to read keys, and the work on the checkpoint topic, without waiting."""
+        """Continue to read keys, and the work on the checkpoint topic, without waiting; publish the progress."""
+        self._events.publish_progress(self.catch_ups)
         self._key_scan.serve()
         for partition, existing in self._earlier_ranges.serve().items():
             stale = set(existing)
@@ -172,7 +179,7 @@ class ParallelCatchUp:
             if catch_up is not None:
                 catch_up.divide(ranges_of_topic(existing, self._earlier_ranges.topic_ids.get(partition[0])))
                 stale -= catch_up.checkpoints().keys()
-                logger.info("%s [%d]: the catch-up is divided into %s", *partition, catch_up.ranges)
+                self._events.divided(partition, catch_up)
             self._write_checkpoints([partition])
             self._checkpoint_topic.write(partition, {}, stale)
         self._checkpoint_topic.serve()
@@ -190,17 +197,18 @@ class ParallelCatchUp:
             assert isinstance(action, PauseConsumer1)
             self._consumer1.pause(to_topic_partitions([partition]))
 
-    def consumer1_target(self, partition: PartitionKey, target: int) -> int:
-        """Return the offset at which consumer 1 continues after it was out of range and was reset to `target`.
+    def reset_consumer1(self, partition: PartitionKey, position: int | None, target: int) -> tuple[int | None, int]:
+        """Return from where to where consumer 1 goes after `position` was out of range and was reset to `target`.
 
         A target before consumer 1's position means that the log was truncated and rewritten: the catch-up is cancelled,
         and consumer 1 goes back as far as the user's position.
         """
         catch_up = self.catch_ups.get(partition)
         if catch_up is None or target >= catch_up.consumer1_position:
-            return target
+            return position, target
+        user_position = catch_up.position
         self.cancel(partition)
-        return min(target, catch_up.position)
+        return user_position, min(target, user_position)
 
     def fetch(self, wait_s: float) -> None:
         """Append records of consumer 2 to the buffers; wait up to `wait_s` for the first one."""
@@ -305,13 +313,14 @@ class ParallelCatchUp:
 
     # -- internals
 
-    def _forget(self, partition: PartitionKey) -> CatchUp | None:
+    def _forget(self, partition: PartitionKey, reason: StopReason) -> CatchUp | None:
         self._rejected.pop(partition, None)
         self._queried_bounds.pop(partition, None)
         self._earlier_ranges.forget(partition)
         self.switched_at.pop(partition, None)
         catch_up = self.catch_ups.pop(partition, None) or self._uncommitted.pop(partition, None)
         if catch_up is not None:
+            self._events.stopped(partition, catch_up, reason)
             catch_up.drop_buffers()
         return catch_up
 
@@ -319,7 +328,7 @@ class ParallelCatchUp:
         for action in catch_up.advance():
             match action:
                 case Commit(offset):
-                    logger.info("%s [%d]: has caught up, continues at %d", *partition, offset)
+                    self._events.done(partition, offset)
                     self._commit([partition])
                 case StopConsumer2():
                     self._consumer2.unassign([partition])
@@ -351,15 +360,22 @@ class ParallelCatchUp:
             logger.warning("%s [%d]: consumer 2 is out of range, no log bounds: %s", *partition, error)
             return
         del self._rejected[partition]
-        position = offset_of(rejected)
-        target = position_after_error(self._settings, bounds, position, str(rejected.error()))
-        logger.warning("%s [%d]: consumer 2 is out of range at %s, reset to %s", *partition, position, target)
+        position, error_text = offset_of(rejected), str(rejected.error())
+        target = position_after_error(self._settings, bounds, position, error_text)
         if target is None:
             self.out_of_range.append(partition)
             return
+        reason, why = reason_after_error(self._settings, bounds, error_text)
         if target < catch_up.consumer2_position:
-            self.diverged[partition] = target
+            # The records between the user's position and the target are still there, and are fetched again.
+            before = catch_up.position
+            self.diverged[partition] = after = min(before, target)
+            if before != after:
+                self._publish(position_reset(partition, before, after, reason, why))
             return
+        if target != catch_up.consumer2_position:  # otherwise it is in range by now
+            after = min(target, catch_up.consumer1_start)
+            self._publish(position_reset(partition, catch_up.consumer2_position, after, reason, why))
         # A target past the ranges (a reset to latest) ends the catch-up: consumer 1 has read the records after them.
         catch_up.consumer2_is_at(target)
         if not catch_up.consumer2_has_finished:

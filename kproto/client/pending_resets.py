@@ -20,9 +20,11 @@ from kproto.client import broker_queries
 from kproto.client.assignment import Assignment
 from kproto.client.background import Background, Steps
 from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries
-from kproto.client.decisions.resets import position_after_error
+from kproto.client.decisions.events import position_reset
+from kproto.client.decisions.resets import position_after_error, position_before_error, reason_after_error
 from kproto.client.decisions.settings import Settings
 from kproto.client.errors import NoOffsetForPartition, NoPosition, OffsetOutOfRange, UnsupportedBroker
+from kproto.client.events import Publish
 from kproto.client.initial_positions import InitialPositions, StartPositions
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.topic_partitions import (
@@ -58,6 +60,7 @@ class PendingResets:
         assignment: Assignment,
         initial_positions: InitialPositions,
         parallel: ParallelCatchUp | None,
+        publish: Publish,
     ) -> None:
         self._consumer = consumer
         self._settings = settings
@@ -65,6 +68,7 @@ class PendingResets:
         self._assignment = assignment
         self._initial_positions = initial_positions
         self._parallel = parallel
+        self._publish = publish
         self._initializing: dict[PartitionKey, object | None] = {}
         """Each with the mark of the work that decides about it."""
         self._awaiting_reset: dict[PartitionKey, Message] = {}
@@ -216,14 +220,19 @@ class PendingResets:
             if partition not in self._assignment:
                 continue
             position = offset_of(message)
-            target = position_after_error(self._settings, found[partition], position, str(message.error()))
+            error_text = str(message.error())
+            target = position_after_error(self._settings, found[partition], position, error_text)
             if target is None:
                 self._end_out_of_range([partition])
                 continue
-            logger.warning("%s [%d]: %s is out of range, reset to %d", *partition, position, target)
-            targets[partition] = (
-                target if self._parallel is None else self._parallel.consumer1_target(partition, target)
-            )
+            before, after = position_before_error(position, error_text), target
+            if self._parallel is not None:
+                before, after = self._parallel.reset_consumer1(partition, before, target)
+            if before != after:  # otherwise the position is in range by now
+                bounds = found[partition]
+                reason, why = reason_after_error(self._settings, bounds, error_text)
+                self._publish(position_reset(partition, before, after, reason, why, log_start=bounds.start))
+            targets[partition] = after
         if targets:
             self._assignment.move(topic_partitions_at(targets.items()))
 

@@ -32,7 +32,7 @@ FAST_SETTINGS: dict[str, Any] = {
 
 Case = tuple[Callable[..., None], tuple[Any, ...]]
 """A function of a `KafkaFixture`, and its further arguments."""
-CALLBACKS = frozenset({"on_commit"})
+CALLBACKS = frozenset({"on_commit", "event_cb", "logger"})
 COORDINATOR_ERRORS = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

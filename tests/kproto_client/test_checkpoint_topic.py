@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType  # type: ignore[attr-defined]
 
-from kproto.client import background, checkpoint_topic
+from kproto.client import CheckpointsFailed, Event, background, checkpoint_topic
 from kproto.client.background import Background, Steps
 from kproto.client.broker_queries import BrokerQueries
 from kproto.client.checkpoint_topic import OPEN_LIMIT_S, RETRY_AFTER_S, CheckpointTopic
@@ -24,6 +25,7 @@ from kproto.client.decisions.checkpoints import (
     GroupCheckpoints,
     checkpoint_partition,
 )
+from kproto.client.events import Events
 from kproto_server import Broker
 from tests.kproto_client.catch_up_cases import ON, behind, serve, wait_for_checkpoints
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
@@ -154,9 +156,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def topic_without_broker(admin: FakeAdmin) -> CheckpointTopic:
+def topic_without_broker(admin: FakeAdmin, event_cb: Callable[[Event], None] = print) -> CheckpointTopic:
     queries = cast("BrokerQueries", SimpleNamespace(admin=admin))
-    return CheckpointTopic(queries, read_configuration({"group.id": "billing", "bootstrap.servers": "127.0.0.1:1"}))
+    config = {"group.id": "billing", "bootstrap.servers": "127.0.0.1:1"}
+    configuration = read_configuration(config)
+
+    def publish(event: Event) -> None:
+        Events(configuration).publish(event)
+        event_cb(event)
+
+    return CheckpointTopic(queries, configuration, publish)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -166,7 +175,8 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_write_does_not_wait_for_brokers_that_hang(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     """CK-71: after the time limit there is one warning, and the next attempt follows after a minute."""
     admin = FakeAdmin()
-    topic = topic_without_broker(admin)
+    events: list[Event] = []
+    topic = topic_without_broker(admin, events.append)
     topic.write(("orders", 0), {0: CHECKPOINT})
     assert topic.is_busy
     clock.now_s = OPEN_LIMIT_S + 1
@@ -174,7 +184,8 @@ def test_a_write_does_not_wait_for_brokers_that_hang(clock: Clock, caplog: pytes
     assert not topic.is_busy
     topic.write(("orders", 0), {0: CHECKPOINT})
     assert len(admin.described) == 1
-    assert len(warnings(caplog)) == 1
+    assert [event.retry_after_s for event in events if isinstance(event, CheckpointsFailed)] == [RETRY_AFTER_S]
+    assert warnings(caplog) == list(map(str, events))
     clock.now_s += RETRY_AFTER_S
     topic.write(("orders", 0), {0: CHECKPOINT})
     assert len(admin.described) == 2
@@ -183,7 +194,8 @@ def test_a_write_does_not_wait_for_brokers_that_hang(clock: Clock, caplog: pytes
 def test_a_user_who_may_not_create_the_topic_gets_one_warning(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     """CK-71: checkpoints are given up."""
     admin = FakeAdmin()
-    topic = topic_without_broker(admin)
+    events: list[Event] = []
+    topic = topic_without_broker(admin, events.append)
     topic.write(("orders", 0), {0: CHECKPOINT})
     admin.described[0].set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
     topic.serve()
@@ -194,6 +206,7 @@ def test_a_user_who_may_not_create_the_topic_gets_one_warning(clock: Clock, capl
     (warning,) = warnings(caplog)
     assert "given up" in warning
     assert "TOPIC_AUTHORIZATION_FAILED" in warning
+    assert [event.retry_after_s for event in events if isinstance(event, CheckpointsFailed)] == [None]
 
 
 def test_background_work_is_closed_at_its_limit(clock: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_type
 
 from kproto import DecodeError
+from kproto.client import CatchUpProgress, Event, OffsetRange, PositionReset, ProgressLine, ResetReason
 from kproto.client_connection import ClientConnection, ReceivedResponse
 from kproto.codes import ErrorCode
 from kproto.declaration import TaggedField
@@ -87,6 +88,17 @@ async def broker_from_a_task() -> None:
         assert_type(running, Broker)
         running.clock.advance(days=8)
         running.stop_node(2)
+
+
+def on_event(event: Event) -> None:
+    """A consumer's events have types, and the progress line takes each of them."""
+    if isinstance(event, PositionReset):
+        assert_type((event.from_offset, event.to_offset), tuple[int | None, int])
+        assert_type((event.reason, event.why), tuple[ResetReason, str])
+    if isinstance(event, CatchUpProgress):
+        assert_type(event.ranges, tuple[OffsetRange, ...])
+        assert_type((event.records_per_s, event.seconds_left), tuple[float, float | None])
+    ProgressLine()(event)
 
 
 if __name__ == "__main__":

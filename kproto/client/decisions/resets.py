@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 
 from kproto.client.decisions.settings import AutoOffsetReset, OnInvalidOffset, OnNoInitialOffset, Settings
 
-TRUNCATED_AT = re.compile(r"log truncation detected at .*broker end offset is (\d+)")
-"""librdkafka's error text after a truncation (KIP-320). The divergence offset stands nowhere else."""
+TRUNCATED_AT = re.compile(r"log truncation detected at (?:offset )?(\d+)?.*broker end offset is (\d+)")
+"""librdkafka's error text after a truncation (KIP-320): the position and the divergence offset stand nowhere else."""
+
+
+class ResetReason(Enum):
+    """Why a partition has no position, or an invalid one."""
+
+    NO_COMMITTED_OFFSET = "no_committed_offset"
+    """Also after the offset has expired, or the group was deleted."""
+    OUT_OF_RANGE = "out_of_range"
+    """The position is outside the log."""
+    TRUNCATION = "truncation"
+    """The log was truncated before the position (KIP-320)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +99,14 @@ def position_after_error(settings: Settings, bounds: LogBounds, position: int, e
     truncated = TRUNCATED_AT.search(error_text)
     if truncated is None:
         return position_out_of_range(settings, bounds, position)
-    diverged_at = int(truncated[1])
+    diverged_at = int(truncated[2])
     if bounds.contains(diverged_at):
         return diverged_at
     return position_out_of_range(settings, bounds, max(position, diverged_at + 1))
 
 
 def reason_without_offset(settings: Settings, partition: UncommittedPartition) -> str:
-    """Return why `position_without_offset` chooses its position, for the log."""
+    """Return why `position_without_offset` chooses its position, for people."""
     strategy = settings.on_no_initial_offset
     if not strategy.depends_on_group_start:
         decides = settings.auto_offset_reset if strategy is OnNoInitialOffset.NONE else strategy
@@ -106,6 +118,29 @@ def reason_without_offset(settings: Settings, partition: UncommittedPartition) -
     if partition.is_older_than_group:
         return "the group starts with the topic, and the first record is older than the group"
     return "the group starts with the topic, and no record is known to be older than the group"
+
+
+def position_before_error(position: int, error_text: str) -> int | None:
+    """Return the position that librdkafka's ``_AUTO_OFFSET_RESET`` error is about, None if it is not known.
+
+    Args:
+        position: the offset of the error.
+    """
+    truncated = TRUNCATED_AT.search(error_text)
+    if truncated is not None and truncated[1] is not None:
+        return int(truncated[1])
+    return position if position >= 0 else None
+
+
+def reason_after_error(settings: Settings, bounds: LogBounds, error_text: str) -> tuple[ResetReason, str]:
+    """Return why `position_after_error` chooses its position; the text is for people."""
+    truncated = TRUNCATED_AT.search(error_text)
+    if truncated is not None and bounds.contains(int(truncated[2])):
+        return ResetReason.TRUNCATION, f"the log was truncated at {truncated[2]}"
+    nearest = settings.on_invalid_offset is OnInvalidOffset.NEAREST
+    decides = OnInvalidOffset.NEAREST.value if nearest else settings.auto_offset_reset.value
+    text = f"the log starts at {bounds.start} and ends at {bounds.end}, the setting is {decides}"
+    return ResetReason.OUT_OF_RANGE if truncated is None else ResetReason.TRUNCATION, text
 
 
 def _is_known_to_be_old(partition: UncommittedPartition) -> bool:
