@@ -110,7 +110,7 @@ def wired() -> Iterator[Wired]:
         made.closed += 1
         observations.disconnected(info)
 
-    connection = Connection(Dispatcher(state, observations), state.cluster.nodes[1], info)
+    connection = Connection(Dispatcher(state, observations, takes_turns=True), state.cluster.nodes[1], info)
     made.transport = Transport(loop, sock, connection, closed)
     yield made
     made.transport.close()
@@ -304,3 +304,44 @@ def test_a_defect_in_a_delayed_operation_closes_only_its_connection(
 
     assert wired.closed == 1
     assert len(caplog.records) == 1
+
+
+def test_late_in_an_iteration_requests_wait_unread_for_their_turn(wired: Wired) -> None:
+    dispatcher = wired.transport._connection.dispatcher
+    dispatcher.is_late, dispatcher.has_free_turn = True, False
+    wired.send(GROUPS, GROUPS)
+    assert wired.turn() == READ
+    assert len(dispatcher.turns) == 1
+    assert wired.ids() == []
+    dispatcher.give_turn()  # the first request
+    wired.loop.send_outgoing()
+    assert wired.ids() == [1]
+    dispatcher.begin_iteration()
+    dispatcher.give_turn()
+    wired.proceed()
+    assert wired.ids() == [2]
+    wired.send(GROUPS)
+    assert wired.ids() == [1]
+
+
+def test_a_socket_that_was_read_or_closed_before_its_turn_is_left_alone(wired: Wired) -> None:
+    dispatcher = wired.transport._connection.dispatcher
+    dispatcher.is_late = True
+    wired.send(GROUPS)
+    dispatcher.begin_iteration()
+    wired.turn()
+    assert wired.ids() == [1]
+    dispatcher.give_turn()
+    dispatcher.is_late = True
+    wired.send(GROUPS)
+    wired.transport.close()
+    dispatcher.give_turn()
+    assert wired.closed == 1
+    assert not dispatcher.turns
+
+
+def test_a_clean_shutdown_reads_what_waits_for_its_turn(wired: Wired) -> None:
+    wired.transport._connection.dispatcher.is_late = True
+    wired.send(GROUPS)
+    wired.transport.finish()
+    assert wired.ids() == [1]

@@ -173,7 +173,7 @@ def _partition(
         validated = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(validated, Refused):
         return _refused(requested.index, validated, log_start=partition.log_start_offset)
-    return _append(topic, partition, validated, validation, context)
+    return _append(topic, partition, validated, validation, request if check.is_transactional else None, context)
 
 
 def _early_error(
@@ -224,15 +224,30 @@ class AppendResult:
 
 
 def _append(
-    topic: Topic, partition: Partition, accepted: Accepted, validation: Validation, context: RequestContext
+    topic: Topic,
+    partition: Partition,
+    accepted: Accepted,
+    validation: Validation,
+    transaction: ProduceRequest | None,
+    context: RequestContext,
 ) -> PartitionProduceResponse | AppendResult:
-    """Append a batch, unless the log already has it or its sequence is not the next one (BA-65)."""
+    """Append a batch, unless the log already has it or its sequence is not the next one (BA-65).
+
+    ``transaction``: the request, if the batch belongs to a transaction.
+    """
     try:
         data = context.log_manager.data_of(topic, partition)
     except OSError:
         return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
     producer = accepted.producer_id, accepted.producer_epoch
+    is_transactional = transaction is not None
     if accepted.producer_id != NO_PRODUCER_ID:
+        if transaction is not None and not data.producers.has_open_transaction(*producer):
+            error = context.log_manager.verify_transaction(
+                transaction.transactional_id, *producer, topic.name, partition.index
+            )
+            if error:
+                return _refused(partition.index, Refused(error))
         if context.cluster.dropped_producer(accepted.producer_id):
             return _refused(partition.index, Refused(ErrorCode.UNKNOWN_PRODUCER_ID, reached_log=True))
         behavior = validation.behavior
@@ -241,6 +256,7 @@ def _append(
             accepted.first_sequence,
             accepted.record_count,
             refuses_unknown=behavior.requires_sequence_zero_of_unknown_producers,
+            is_transactional=is_transactional,
         )
         if isinstance(checked, BatchMetadata):
             return _appended(partition, checked.base_offset, checked.timestamp_ms)
@@ -255,7 +271,7 @@ def _append(
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
         batch = BatchMetadata(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
-        data.producers.add(*producer, batch, context.now_ms)
+        data.producers.add(*producer, batch, context.now_ms, is_transactional=is_transactional)
     return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
 
 

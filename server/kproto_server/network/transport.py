@@ -76,8 +76,8 @@ class Transport:
     """One client's socket. The transport owns it and closes it; it then calls `on_closed`."""
 
     __slots__ = (
-        "_connection", "_deadline", "_has_incomplete", "_interest", "_is_finishing", "_loop", "_on_closed", "_socket",
-        "_unsent", "active_ms", "fd",
+        "_connection", "_deadline", "_has_incomplete", "_interest", "_is_finishing", "_is_queued", "_loop",
+        "_on_closed", "_socket", "_unsent", "active_ms", "fd",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +92,8 @@ class Transport:
         self._has_incomplete = False
         """Whether an incomplete request is counted in the buffer quota."""
         self._is_finishing = False
+        self._is_queued = False
+        """Whether the socket is read when the connection has its turn."""
         self._deadline: Timer | None = None
         """Ends the delayed operation."""
         self._interest = READ
@@ -126,6 +128,9 @@ class Transport:
             else:
                 self._on_hangup(now_ms)
             return
+        if connection.dispatcher.is_late and not connection.has_turn:
+            self._queue_read()
+            return
         try:
             data = self._socket.recv(READ_SIZE_BYTES)
         except BlockingIOError:
@@ -150,6 +155,20 @@ class Transport:
             self._count_incomplete()
             if connection.state is not READY or self._is_finishing:
                 self._update()
+
+    def _queue_read(self) -> None:
+        """Have the socket read when the connection has its turn: a request that waits for it unread costs less."""
+        if not self._is_queued:
+            self._is_queued = True
+            self._connection.queue_read(self._read_at_turn)
+
+    def _read_at_turn(self) -> None:
+        self._is_queued = False
+        if self.fd >= 0 and self._interest == READ:
+            connection = self._connection
+            connection.has_turn = True
+            self.on_ready(READ, self._loop.clock.now_ms())
+            connection.has_turn = False
 
     def _on_hangup(self, now_ms: int) -> None:
         """End the delayed operation of a client that sends no more, and handle what it has sent behind it.
@@ -284,7 +303,7 @@ class Transport:
         """
         # One last read: requests that arrived before the shutdown are in the socket, and get responses.
         if self._interest == READ and self._connection.state is not DELAYED:
-            self.on_ready(READ, self._loop.clock.now_ms())
+            self._read_at_turn()
             self._loop.send_outgoing()
         self._is_finishing = True
         if self._deadline is not None:

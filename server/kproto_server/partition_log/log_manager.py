@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto_server.partition_log.fetch_sessions import FetchSessionCache
+from kproto_server.partition_log.markers import append_marker
 from kproto_server.partition_log.retention import MemoryLimit
 
 if TYPE_CHECKING:
@@ -12,10 +14,22 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.partition_log.partition_data import PartitionData
+    from kproto_server.partition_log.partition_data import Append, PartitionData
+
+    VerifyTransaction = Callable[[str | None, int, int, str, int], ErrorCode]
+    """Returns whether a transaction has a partition: NONE, or the error of Produce. Its arguments are transactional id,
+    producer id, producer epoch, topic and partition index."""
 
 SESSION_ID_BYTES = 4
 SESSION_ID_MAX = 2**31 - 1
+MARKER_SIZE_BYTES = 78
+
+
+def _accept_transaction(
+    transactional_id: str | None, producer_id: int, producer_epoch: int, topic: str, partition: int
+) -> ErrorCode:
+    """Accept each transaction, as releases before 3.6 do."""
+    return ErrorCode.NONE
 
 
 class LogManager:
@@ -23,7 +37,7 @@ class LogManager:
 
     __slots__ = (
         "_fetch_sessions", "_memory", "_random_bytes", "_settings", "_topics", "data_of", "directory",
-        "save_start_offsets",
+        "save_start_offsets", "verify_transaction",
     )  # fmt: skip
 
     def __init__(
@@ -43,6 +57,8 @@ class LogManager:
         `persistence` sets it."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
+        self.verify_transaction: VerifyTransaction = _accept_transaction
+        """Called before the first batch of a transaction in a partition is appended (KIP-890)."""
 
     def fetch_sessions(self, node_id: int) -> FetchSessionCache:
         """Return the fetch sessions of one node."""
@@ -64,3 +80,36 @@ class LogManager:
         if self._memory.add(size):
             partitions = (partition for topic in self._topics.values() for partition in topic.partitions)
             self._memory.drop_excess(partition.data for partition in partitions)
+
+    def append_marker(
+        self,
+        topic: Topic,
+        partition: Partition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        now_ms: int,
+    ) -> Append | ErrorCode:
+        """Append the marker that ends a producer's transaction in a partition, or return why it is refused.
+
+        With a data directory, the append has its error when the log has written the batch: ``coordinator.log.then``
+        runs a function at that time.
+        """
+        try:
+            data = self.data_of(topic, partition)
+            append = append_marker(
+                data,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+                commit=commit,
+                leader_epoch=partition.leader_epoch,
+                now_ms=now_ms,
+            )
+        except OSError:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if data.is_in_memory:
+            self.wrote_to_memory(MARKER_SIZE_BYTES)
+        return append

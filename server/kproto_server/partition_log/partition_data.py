@@ -13,13 +13,19 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.records.batch_header import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, header_struct
 from kproto.records.record_batch import read_header
-from kproto_server.partition_log.producers import NO_PRODUCER_ID, ProducerStates
+from kproto_server.partition_log.precheck import ATTRIBUTES_POSITION
+from kproto_server.partition_log.producers import BatchMetadata, ProducerStates, sequence_after
+from kproto_server.partition_log.transactions import TransactionIndex, read_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 NO_TIMESTAMP = -1
+PRODUCER_HEADER = header_struct(
+    "base_offset", "attributes", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"
+)
 DROPPED_MAX = 1024
 """Dropped batches that stay at the front of the arrays before they are deleted together."""
 
@@ -46,8 +52,8 @@ class PartitionData:
     """The records of one partition, in memory."""
 
     __slots__ = (
-        "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "epochs", "known_producers", "next_offset",
-        "size_bytes", "start_offset", "waiters",
+        "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "epochs", "known_producers",
+        "known_transactions", "next_offset", "size_bytes", "start_offset", "waiters",
     )  # fmt: skip
 
     is_in_memory = True
@@ -62,6 +68,8 @@ class PartitionData:
         self.epochs: list[EpochStart] = []
         self.known_producers: ProducerStates = ProducerStates()
         """The producers of the indexed batches; `producers` completes the index before."""
+        self.known_transactions: TransactionIndex = TransactionIndex()
+        """The transactions of the indexed batches; `transactions` completes the index before."""
         self.waiters: dict[Callable[[], object], None] = {}
         """Called after each append: fetches that wait for records. A dict, for its order and fast removal."""
         self._batches: list[bytes] = []
@@ -81,6 +89,8 @@ class PartitionData:
         self._batches.append(stored)
         self._index_batch(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
         self.next_offset = base_offset + last_offset_delta + 1
+        if producer_id != NO_PRODUCER_ID and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL:
+            self._index_producer(stored)
         self.notify_waiters()
         return Append(base_offset)
 
@@ -93,6 +103,31 @@ class PartitionData:
         if not self.epochs or self.epochs[-1].epoch < epoch:
             self.epochs.append(EpochStart(epoch, base_offset))
 
+    def _index_producer(self, batch: bytes, *, restores_producers: bool = False) -> None:
+        """Add a batch with a producer id to the transactions; ``restores_producers``: and to the producers."""
+        base_offset, attributes, timestamp_ms, producer_id, epoch, sequence, count = PRODUCER_HEADER.unpack_from(batch)
+        if producer_id == NO_PRODUCER_ID:
+            return
+        is_transactional = bool(attributes & TRANSACTIONAL)
+        if attributes & CONTROL:
+            marker = read_marker(batch)
+            if marker is not None:
+                self.known_transactions.add_marker(producer_id, base_offset, marker.outcome)
+                if restores_producers:
+                    self.known_producers.add_marker(producer_id, epoch, marker.coordinator_epoch, timestamp_ms)
+            return
+        if is_transactional:
+            self.known_transactions.add_batch(producer_id, epoch, base_offset)
+        if restores_producers:
+            one = BatchMetadata(sequence, sequence_after(sequence, count - 1), base_offset, timestamp_ms)
+            self.known_producers.add(producer_id, epoch, one, timestamp_ms, is_transactional=is_transactional)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which all transactions have ended."""
+        first_open = self.transactions.first_open_offset
+        return self.next_offset if first_open is None else max(first_open, self.start_offset)
+
     @property
     def disk_size(self) -> int:
         """Bytes of the log on disk, or of all batches in memory."""
@@ -103,6 +138,12 @@ class PartitionData:
         """The idempotent producers that have appended batches."""
         self.refresh_index()
         return self.known_producers
+
+    @property
+    def transactions(self) -> TransactionIndex:
+        """The open and the aborted transactions."""
+        self.refresh_index()
+        return self.known_transactions
 
     def refresh_index(self) -> None:
         """Complete the index before it is used; in memory it always is complete."""
@@ -116,17 +157,19 @@ class PartitionData:
         for waiter in list(self.waiters):
             waiter()
 
-    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> bytes:
+    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool, end_offset: int | None = None) -> bytes:
         """Return whole batches of at most ``max_bytes``, from the batch with an offset on (BA-72, BA-73).
 
-        ``min_one_batch``: return the first batch even if it is larger.
+        ``min_one_batch``: return the first batch even if it is larger; ``end_offset``: return no batch with this offset
+        or a later one.
         """
         self.refresh_index()
         sizes = self._sizes
         index = max(self._first, bisect_left(self._last_offsets, offset))
+        last = len(sizes) if end_offset is None else bisect_left(self._last_offsets, end_offset)
         end = index
         remaining = max_bytes
-        while end < len(sizes) and (sizes[end] <= remaining or (min_one_batch and end == index)):
+        while end < last and (sizes[end] <= remaining or (min_one_batch and end == index)):
             remaining -= sizes[end]
             end += 1
         return self._read_batches(index, end) if end > index else b""
@@ -169,9 +212,11 @@ class PartitionData:
         self.start_offset = max(self.start_offset, min(offset, self.next_offset))
         while self._first < len(self._sizes) and self._last_offsets[self._first] < self.start_offset:
             self._drop_first()
+        self.known_transactions.drop_before(self.start_offset)
 
     def truncate(self, offset: int) -> None:
-        """Remove all batches from an offset on, where a batch begins."""
+        """Remove all batches from an offset on, where a batch begins. Producers and transactions are as they were
+        before these batches."""
         kept = max(self._first, bisect_left(self._last_offsets, offset))
         self.size_bytes -= sum(self._sizes[kept:])
         for column in self._columns():
@@ -179,6 +224,10 @@ class PartitionData:
         self.next_offset = offset
         while self.epochs and self.epochs[-1].offset >= offset:
             self.epochs.pop()
+        self.known_transactions.clear()
+        self.known_producers.clear()
+        for batch in self._batches[self._first :]:
+            self._index_producer(batch, restores_producers=True)
         self.notify_waiters()
 
     def drop_oldest(self) -> int:
@@ -186,6 +235,7 @@ class PartitionData:
         if self._first == len(self._sizes):
             return 0
         self.start_offset = max(self.start_offset, self._last_offsets[self._first] + 1)
+        self.known_transactions.drop_before(self.start_offset)
         return self._drop_first()
 
     def batches(self) -> Iterator[tuple[int, int, int]]:
@@ -216,6 +266,7 @@ class PartitionData:
         for number, column in enumerate((self._last_offsets, self._sizes, self._max_timestamps), 1):
             column[self._first :] = array("q", [row[number] for row in kept])
         self.size_bytes = sum(self._sizes[self._first :])
+        self.known_transactions.drop_markers(last_offset for last_offset, (_, after) in changed.items() if not after)
 
     def _drop_first(self) -> int:
         size = self._sizes[self._first]

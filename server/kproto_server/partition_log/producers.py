@@ -5,6 +5,10 @@ number of its first record. The partition keeps the last five batches of each pr
 in flight. A batch that equals one of them is a duplicate: the response has the offset of the first append, and nothing
 is appended. A batch whose first sequence follows the last one is appended. Any other batch shows that batches were
 lost. A new producer epoch begins at sequence 0. Sequence numbers have 31 bits and wrap around.
+
+A producer with a transactional id has at most one open transaction in a partition, and all its batches belong to it.
+The marker that ends the transaction has a producer epoch, too: it fences producers with a lower epoch, and raises that
+of the producer. Of two transaction coordinators, the one with the higher coordinator epoch is right.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from kproto.codes import ErrorCode
 BATCHES_MAX = 5
 """The greatest max.in.flight.requests.per.connection of an idempotent producer."""
 SEQUENCE_MODULUS = 2**31
-NO_PRODUCER_ID = -1
+NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, NO_COORDINATOR_EPOCH = -1, -1, -1, -1
 
 
 class BatchMetadata(NamedTuple):
@@ -32,13 +36,33 @@ class BatchMetadata(NamedTuple):
 class ProducerState:
     """The last batches of one producer in one partition."""
 
-    __slots__ = ("batches", "epoch", "last_append_ms")
+    __slots__ = (
+        "batches", "coordinator_epoch", "epoch", "last_append_ms", "last_timestamp_ms", "transaction_first_offset",
+    )  # fmt: skip
 
     def __init__(self, epoch: int) -> None:
         self.epoch: int = epoch
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_MAX)
+        """Empty after a marker with a new epoch."""
         self.last_append_ms: int = 0
         """The time of the last append, after which the producer expires."""
+        self.last_timestamp_ms: int = NO_TIMESTAMP
+        """The timestamp of the last batch or marker."""
+        self.transaction_first_offset: int | None = None
+        """The first offset of the open transaction."""
+        self.coordinator_epoch: int = NO_COORDINATOR_EPOCH
+        """The coordinator epoch of the last marker."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record; -1 if there is none in this epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def raise_epoch(self, epoch: int) -> None:
+        """Begin an epoch, if it is a new one."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
 
 
 class ProducerStates:
@@ -53,7 +77,14 @@ class ProducerStates:
         return len(self._by_id)
 
     def check(
-        self, producer_id: int, epoch: int, first_sequence: int, count: int, *, refuses_unknown: bool
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        count: int,
+        *,
+        refuses_unknown: bool,
+        is_transactional: bool = False,
     ) -> ErrorCode | BatchMetadata:
         """Return NONE if a batch of ``count`` records may be appended, an error, or the batch that it duplicates.
 
@@ -65,36 +96,81 @@ class ProducerStates:
             return ErrorCode.UNKNOWN_PRODUCER_ID if is_refused else ErrorCode.NONE
         if epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        if epoch > producer.epoch or not producer.batches:
-            return ErrorCode.NONE if first_sequence == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        last_sequence = sequence_after(first_sequence, count - 1)
-        for batch in producer.batches:
-            if (batch.first_sequence, batch.last_sequence) == (first_sequence, last_sequence):
-                return batch
-        newest = producer.batches[-1].last_sequence
-        if first_sequence == sequence_after(newest, 1):
-            return ErrorCode.NONE
-        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if epoch == producer.epoch and producer.batches:
+            last_sequence = sequence_after(first_sequence, count - 1)
+            for batch in producer.batches:
+                if (batch.first_sequence, batch.last_sequence) == (first_sequence, last_sequence):
+                    return batch
+            if first_sequence != sequence_after(producer.batches[-1].last_sequence, 1):
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        elif first_sequence != 0:
+            # Of this epoch only a marker is known.
+            is_unknown = refuses_unknown and epoch == producer.epoch
+            return ErrorCode.UNKNOWN_PRODUCER_ID if is_unknown else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if producer.transaction_first_offset is not None and not is_transactional:
+            return ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.NONE
 
-    def add(self, producer_id: int, epoch: int, batch: BatchMetadata, now_ms: int) -> None:
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> ErrorCode:
+        """Return NONE if a marker may be appended, or the error of a producer or coordinator that is fenced."""
+        producer = self._by_id.get(producer_id)
+        if producer is None:
+            return ErrorCode.NONE
+        if epoch < producer.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if coordinator_epoch < producer.coordinator_epoch:
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        return ErrorCode.NONE
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Return whether a producer has a transaction of this epoch in the partition."""
+        producer = self._by_id.get(producer_id)
+        return producer is not None and producer.epoch == epoch and producer.transaction_first_offset is not None
+
+    def add(
+        self, producer_id: int, epoch: int, batch: BatchMetadata, now_ms: int, *, is_transactional: bool = False
+    ) -> None:
         """Add a batch that was appended. A new epoch replaces the batches of the old one."""
         producer = self._by_id.get(producer_id)
-        if producer is None or epoch != producer.epoch:
+        if producer is None:
             producer = self._by_id[producer_id] = ProducerState(epoch)
+        elif epoch != producer.epoch:
+            producer.raise_epoch(epoch)
         producer.batches.append(batch)
         producer.last_append_ms = now_ms
+        producer.last_timestamp_ms = batch.timestamp_ms
+        if is_transactional and producer.transaction_first_offset is None:
+            producer.transaction_first_offset = batch.base_offset
+
+    def add_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
+        """Add a marker that was appended: it ends the transaction, and its epoch is that of the producer."""
+        producer = self._by_id.setdefault(producer_id, ProducerState(epoch))
+        producer.raise_epoch(epoch)
+        producer.coordinator_epoch = coordinator_epoch
+        producer.transaction_first_offset = None
+        producer.last_append_ms = producer.last_timestamp_ms = now_ms
 
     def items(self) -> list[tuple[int, ProducerState]]:
         """Return the producers in the order of their ids."""
         return sorted(self._by_id.items())
+
+    def clear(self) -> None:
+        """Remove all producers."""
+        self._by_id.clear()
 
     def remove(self, producer_id: int) -> None:
         """Remove a producer whose last batch the log failed to write."""
         self._by_id.pop(producer_id, None)
 
     def remove_expired(self, before_ms: int) -> None:
-        """Remove the producers without an append since a time (`producer.id.expiration.ms`)."""
-        for producer_id in [id_ for id_, producer in self._by_id.items() if producer.last_append_ms < before_ms]:
+        """Remove the producers without a transaction, and without an append since a time
+        (`producer.id.expiration.ms`)."""
+        expired = [
+            producer_id
+            for producer_id, producer in self._by_id.items()
+            if producer.last_append_ms < before_ms and producer.transaction_first_offset is None
+        ]
+        for producer_id in expired:
             del self._by_id[producer_id]
 
 

@@ -15,10 +15,17 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Protocol
 
-from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, header_struct
+from kproto.records.batch_header import (
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL,
+    header_struct,
+)
 from kproto.records.batches import read_batch
 from kproto_server.partition_log.partition_data import Append, PartitionData
-from kproto_server.partition_log.producers import BatchMetadata, sequence_after
 from kproto_server.partition_log.retention import SegmentSummary
 
 if TYPE_CHECKING:
@@ -30,12 +37,10 @@ HEADER = header_struct(
     "batch_length",
     "partition_leader_epoch",
     "magic",
+    "attributes",
     "last_offset_delta",
     "max_timestamp",
     "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "record_count",
 )
 
 READ_SIZE = 1 << 16
@@ -137,6 +142,7 @@ class StoredData(PartitionData):
         self._first = 0
         self.size_bytes = 0
         self.epochs.clear()
+        self.known_transactions.clear()
         for column in self._columns():
             del column[:]
         self._indexed = (-1, 0)
@@ -158,7 +164,7 @@ class StoredData(PartitionData):
         while position + HEADER_SIZE <= segment.size:
             if not start <= position <= start + len(data) - HEADER_SIZE:
                 data, start = file.read_at(position, min(READ_SIZE, segment.size - position)), position
-            base_offset, length, epoch, magic, delta, max_timestamp, *producer = HEADER.unpack_from(
+            base_offset, length, epoch, magic, attributes, delta, max_timestamp, producer_id = HEADER.unpack_from(
                 data, position - start
             )
             size, last_offset = LOG_OVERHEAD + length, base_offset + delta
@@ -171,15 +177,17 @@ class StoredData(PartitionData):
             self._positions.append(position)
             self._segments.append(segment.base_offset)
             self._index_batch(base_offset, last_offset, size, max_timestamp, epoch)
-            if self._restores_producers and magic == MAGIC and producer[0] != NO_PRODUCER_ID:
-                self._add_producer(producer, base_offset, max_timestamp)
+            if (
+                magic == MAGIC
+                and producer_id != NO_PRODUCER_ID
+                and (self._restores_producers or attributes & TRANSACTIONAL)
+            ):
+                # Of a batch with records, the header is enough.
+                header = data[position - start : position - start + HEADER_SIZE]
+                batch = file.read_at(position, size) if attributes & CONTROL else header
+                self._index_producer(batch, restores_producers=self._restores_producers)
             position += size
         return position
-
-    def _add_producer(self, fields: list[int], base_offset: int, timestamp_ms: int) -> None:
-        producer_id, epoch, sequence, count = fields
-        batch = BatchMetadata(sequence, sequence_after(sequence, count - 1), base_offset, timestamp_ms)
-        self.known_producers.add(producer_id, epoch, batch, timestamp_ms)
 
     def _read_batches(self, index: int, end: int) -> bytes:
         parts = []

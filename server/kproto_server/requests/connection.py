@@ -17,7 +17,8 @@
 #   (`deferred.Turn`). It is delayed, and the event loop completes one turn after the other, with an iteration between.
 #   The first large request of an iteration does not wait (`Dispatcher.take_free_turn`). A large response is encoded in
 #   slices, one at each turn (`deferred.LargeResponse`). When the requests of an iteration have taken `LATE_MS`, all
-#   further ones wait for a turn; those of clients whose requests were cheap have theirs first (`Dispatcher.queue`).
+#   further ones wait for a turn: in the socket (`queue_read`), or in the backlog if they were read before. Those of
+#   clients whose requests were cheap have theirs first (`Dispatcher.queue`).
 # - The responses of one call are larger than `RESPONSES_SIZE_MAX_BYTES`. The transport calls `proceed` after the client
 #   has taken them.
 #
@@ -101,7 +102,6 @@ class Connection:
         "_client_id",
         "_delayed_exchange",
         "_framing_error",
-        "_has_turn",
         "_learn",
         "_look_up",
         "_rank",
@@ -110,6 +110,7 @@ class Connection:
         "close_reason",
         "delayed",
         "dispatcher",
+        "has_turn",
         "info",
         "node",
         "on_runnable",
@@ -134,13 +135,13 @@ class Connection:
         """The delayed operation that the connection waits for."""
         self._delayed_exchange: Exchange | None = None
         """What is delayed; None: the request at the front of the backlog, which is handled when its turn has come."""
+        self.has_turn: bool = False
+        """Whether the next request does not wait for a turn."""
         self._reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._framing_error: str | None = None
         """Why no frame can follow those in the backlog."""
         self._rank = UNKNOWN
         """What `deferred.Turn` has: how many more cheap requests make the connection trusted."""
-        self._has_turn = False
-        """Whether the large request at the front of the backlog is handled next."""
         self._client_id = ""
         """The client id of the latest request, for reports of a frame that has none."""
         commit_cache = CommitCache(dispatcher.cached_commits, dispatcher.observations, node, info)
@@ -188,7 +189,7 @@ class Connection:
         self.delayed = self._delayed_exchange = None
         self._enter(Event.COMPLETE)
         if exchange is None:
-            self._has_turn = True
+            self.has_turn = True
             return self._handle_backlog(now_ms, [])
         try:
             result = operation.respond()
@@ -272,6 +273,12 @@ class Connection:
     def make_runnable(self) -> None:
         """Have the event loop call `on_runnable` after its current work."""
         self.dispatcher.runnable[self] = None
+
+    def queue_read(self, read: Callable[[], object]) -> None:
+        """Have the transport read the socket when the connection has its turn."""
+        turn = Turn(self._rank)
+        turn.on_complete = read
+        self.dispatcher.queue(turn)
 
     # The queue.
 
@@ -431,8 +438,8 @@ class Connection:
 
         A request that shares the sync of those before it does not wait: the log is the bottleneck then.
         """
-        if self._has_turn or self.state is not READY or self.dispatcher.take_free_turn():
-            self._has_turn = False
+        if self.has_turn or self.state is not READY or self.dispatcher.take_free_turn():
+            self.has_turn = False
             return False
         self.backlog.appendleft(frame)
         self._delay(at_turn(lambda: NO_RESPONSE, now_ms, rank), None)
