@@ -1,7 +1,7 @@
 """What each setting does in each failure scenario: `python -m tests.kproto_client.failure_table [--write]`.
 
-Runs a consumer of each column in each failure scenario of `kproto scenario`, and after a topic was deleted and created
-again. With --write, the table goes into the client's page.
+Runs a consumer of each column in each scenario of `kproto scenario`. With --write, the table goes into the page of the
+client.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-
-from kproto_server.scenarios.failure_scenarios import SCENARIOS, FailureScenario
+from kproto_server.scenarios.failure_scenarios import SCENARIOS
 from kproto_server.scenarios.runner import run_scenario
-from kproto_server.scenarios.scenario_topic import TOPIC, ScenarioTopic
 from tests.scenarios.clients import PROGRAMS
 from tests.scenarios.table import table_cell
 
@@ -40,24 +37,6 @@ COLUMNS: dict[str, dict[str, str]] = {
 }
 
 
-def _recreate(topic: ScenarioTopic) -> None:
-    topic.produce(500)
-    topic.commit(500)
-    admin = AdminClient({"bootstrap.servers": topic._broker.bootstrap_servers, "log_level": 0})
-    admin.delete_topics([TOPIC])[TOPIC].result(LIMIT_S)
-    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(LIMIT_S)
-    topic.produce(200)
-
-
-RECREATED = FailureScenario(
-    name="recreated-topic",
-    description="The group read all of a topic; the topic was deleted and created again, and got 200 records.",
-    apply=_recreate,
-    expected_start={0: 0},
-)
-FAILURES = {**SCENARIOS, RECREATED.name: RECREATED}
-
-
 def cells(scenarios: Iterable[str], columns: Iterable[str]) -> dict[tuple[str, str], str]:
     """Return the measured cells of these rows and columns."""
     wanted = list(product(scenarios, columns))
@@ -69,13 +48,13 @@ def _cell(row_and_column: tuple[str, str]) -> str:
     scenario, column = row_and_column
     command = [sys.executable, str(PROGRAMS / "kproto_consumer.py")]
     environment = {"SETTINGS": json.dumps(COLUMNS[column])}
-    cell = table_cell(run_scenario(FAILURES[scenario], command, timeout_s=LIMIT_S, environment=environment))
+    cell = table_cell(run_scenario(SCENARIOS[scenario], command, timeout_s=LIMIT_S, environment=environment))
     return cell.rpartition(": ")[2]  # without the start position
 
 
 def markdown(found: dict[tuple[str, str], str]) -> str:
     rows = [["Failure scenario", *COLUMNS]]
-    rows += [[_row_name(each), *(found[each, column] for column in COLUMNS)] for each in FAILURES]
+    rows += [[_row_name(each), *(found[each, column] for column in COLUMNS)] for each in SCENARIOS]
     lines = [f"| {' | '.join(row)} |\n" for row in rows]
     return "".join([lines[0], "|" + "---|" * len(rows[0]) + "\n", *lines[1:]])
 
@@ -84,20 +63,19 @@ def documented() -> dict[tuple[str, str], str]:
     """Return the cells of the table in the page."""
     lines = PAGE.read_text().split(BEGIN)[1].split(END)[0].splitlines()
     header, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
-    names = {_row_name(each): each for each in FAILURES}
+    names = {_row_name(each): each for each in SCENARIOS}
     return {(names[row[0]], column): cell for row in rows for column, cell in zip(header[1:], row[1:], strict=True)}
 
 
 def _row_name(scenario: str) -> str:
-    description = FAILURES[scenario].description
-    return f"{description} (`{scenario}`)" if scenario in SCENARIOS else description
+    return f"{SCENARIOS[scenario].description} (`{scenario}`)"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kproto_client.failure_table", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table into the page")
     options = parser.parse_args()
-    table = markdown(cells(FAILURES, COLUMNS))
+    table = markdown(cells(SCENARIOS, COLUMNS))
     sys.stdout.write(table)
     if options.write:
         before, rest = PAGE.read_text().split(BEGIN)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kproto_server import Broker
-from tests.kproto_client.failure_table import FAILURES, PAGE, RECOMMENDED, cells, documented
+from kproto_server.scenarios.failure_scenarios import SCENARIOS
+from tests.kproto_client.failure_table import PAGE, RECOMMENDED, cells, documented
 from tests.kproto_client.kafka_fixture import KafkaFixture, read
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.waiting import LIMIT_S
@@ -127,6 +128,6 @@ def test_the_transactions_of_real_kafka(tmp_path: Path) -> None:
 
 
 def test_the_table_of_failure_scenarios_is_what_happens() -> None:
-    measured = cells(FAILURES, [RECOMMENDED])
+    measured = cells(SCENARIOS, [RECOMMENDED])
     written = documented()
     assert {each: written[each] for each in measured} == measured

@@ -63,6 +63,13 @@ def _truncated_log(topic: ScenarioTopic) -> None:
     topic.produce(200)
 
 
+def _recreated_topic(topic: ScenarioTopic) -> None:
+    topic.produce(RECORDS)
+    topic.commit(RECORDS)
+    topic.recreate()
+    topic.produce(200)
+
+
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
@@ -102,6 +109,13 @@ SCENARIOS = {
             "other records were written.",
             apply=_truncated_log,
             expected_start={0: 400},
+        ),
+        FailureScenario(
+            name="recreated-topic",
+            description="The group read all 500 records; the topic was deleted and created again, and 200 records were "
+            "written.",
+            apply=_recreated_topic,
+            expected_start={0: 0},
         ),
     )
 }

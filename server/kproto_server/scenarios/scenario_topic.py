@@ -78,6 +78,16 @@ class ScenarioTopic:
 
         self._broker._call(add_partition)
 
+    def recreate(self) -> None:
+        """Delete the topic, and with it the group's committed offset, and create it again."""
+
+        def recreate(server: Server) -> None:
+            server.state.cluster.delete_topic(TOPIC)
+            _create_topic(server)
+
+        self.delete_offset()
+        self._broker._call(recreate)
+
     def expire_offsets(self) -> None:
         """Advance the broker's clock by eight days, one day more than the default offset retention."""
         self._broker.clock.advance(days=8)
