@@ -403,6 +403,33 @@ def normal_partitions_share(kafka: KafkaFixture) -> None:
             )
 
 
+def wait_until_fetched(consumer: Consumer, partition: TopicPartition, end: int) -> None:
+    """Wait until librdkafka has fetched since the log end was `end`, without delivering records."""
+    wait_until(lambda: consumer.get_watermark_offsets(partition, cached=True)[1] == end, f"records up to {end}")
+
+
+def catch_up_keeps_its_share(kafka: KafkaFixture) -> None:
+    """CK-55: a catch-up is not delayed by other partitions whose records are ready all the time."""
+    for count in (1, 100):
+        topic, group = kafka.topic(2), unique_name("group")
+        kafka.write(topic, 60_000)
+        kafka.commit(group, topic, 0)
+        kafka.commit(group, topic, 0, partition=1)
+        with kafka.consumer(group, **ON) as consumer:
+            consumer.subscribe([topic])
+            read(consumer, 1)
+            kafka.write(topic, 20_000, partition=1)
+            wait_until_fetched(consumer, TopicPartition(topic, 1), 20_000)
+            found = {0: 1, 1: 0}
+            limit = time.monotonic() + LIMIT_S
+            while found[1] < 20_000:
+                assert time.monotonic() < limit, found
+                for message in consumer.consume(count, 0.1) if count > 1 else [consumer.poll(0.1)]:
+                    if message is not None and message.error() is None:
+                        found[message.partition() or 0] += 1
+            assert found[0] > 10_000, "as many as the other partition, as far as both are ready"
+
+
 BY_KEY: dict[str, Any] = {**ON, "parallel_rebalance_order": "key"}
 KEYS = [b"order %d" % number for number in range(20_000)]
 
@@ -485,6 +512,7 @@ def commits_with_order_by_key(kafka: KafkaFixture) -> None:
 
 CASES: dict[str, Case] = cases(
     normal_partitions_share,
+    catch_up_keeps_its_share,
     order_by_key_does_not_wait_for_other_keys,
     commits_with_order_by_key,
     worked_example,

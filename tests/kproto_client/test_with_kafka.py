@@ -4,6 +4,7 @@ import pytest
 
 from tests.kproto_client.added_partition_cases import CASES, CASES_WITH_CONSUMER_PROTOCOL
 from tests.kproto_client.catch_up_cases import (
+    catch_up_keeps_its_share,
     commits_with_order_by_key,
     normal_partitions_share,
     order_by_key_does_not_wait_for_other_keys,
@@ -11,7 +12,12 @@ from tests.kproto_client.catch_up_cases import (
 from tests.kproto_client.kafka_fixture import KafkaFixture, cases
 from tests.oracle.cluster import NEWEST, real_kafka
 
-CATCH_UPS = cases(normal_partitions_share, order_by_key_does_not_wait_for_other_keys, commits_with_order_by_key)
+CATCH_UPS = cases(
+    normal_partitions_share,
+    catch_up_keeps_its_share,
+    order_by_key_does_not_wait_for_other_keys,
+    commits_with_order_by_key,
+)
 RELEASES = {"2.8.2": {**CASES, **CATCH_UPS}, NEWEST: {**CASES, **CASES_WITH_CONSUMER_PROTOCOL, **CATCH_UPS}}
 
 

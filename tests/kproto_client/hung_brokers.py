@@ -1,0 +1,268 @@
+"""`python -m tests.kproto_client.hung_brokers [--count N | --seconds N] [--seed N] [--release kproto|4.4.0|2.8.2]`.
+
+Run random histories of topics, groups and members (`histories`) in processes of their own, while their broker hangs
+(SIGSTOP), is slow (stopped most of the time) and, with --restarts, ends and starts again. Nothing of these may happen:
+
+- a process of members ends by a signal;
+- a call takes longer than its timeout, or `close` longer than the hang and librdkafka's limit for LeaveGroup;
+- a record is not delivered that the reset strategy must not skip;
+- a member loses its partitions, unless brokers hang for longer than half a session or restart.
+
+With --count 1000 (the default), all groups use safe_latest. Progress goes to standard error, the report to standard
+output. The exit code is 1 if there is a finding. The seed decides what the histories do; the rest is up to the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tests.kproto_client.histories import STRATEGIES, Work
+from tests.kproto_client.history_members import SESSION_S
+from tests.oracle.cluster import Cluster, real_kafka
+from tests.oracle.ports import free_port
+from tests.oracle.processes import alive
+from tests.robustness.broker_process import MAIN as KPROTO
+
+KPROTO_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "8"}
+HISTORIES_A_PROCESS = 40
+PAUSE_S = (0.2, 2.0)
+SLOW_S, SLOW_STOPPED_S, SLOW_RUNNING_S = 2.0, 0.08, 0.04
+UNDISTURBED_S = 1.0
+"""Shortest time between two disturbances."""
+RESTARTS, SLOW_PHASES = 0.3, 0.2
+"""Shares of the disturbances."""
+WORKER = "import sys\nfrom tests.kproto_client.histories import main\nmain(sys.argv[1])\n"
+
+
+@dataclass
+class DisturbedBroker:
+    """A broker that hangs, is slow and restarts.
+
+    Args:
+        pid: returns the id of the broker's process.
+        restart: ends and starts the broker.
+    """
+
+    bootstrap: str
+    pid: Callable[[], int]
+    restart: Callable[[], object]
+    counts: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _disturbed_until: float = 0.0
+
+    def hang(self, seconds: float) -> None:
+        self._disturb("hangs", lambda: self._stop(seconds))
+
+    def be_slow(self) -> None:
+        def stop_and_continue() -> None:
+            ends_at = time.monotonic() + SLOW_S
+            while time.monotonic() < ends_at:
+                self._stop(SLOW_STOPPED_S)
+                time.sleep(SLOW_RUNNING_S)
+
+        self._disturb("slow phases", stop_and_continue)
+
+    def start_again(self) -> None:
+        self._disturb("restarts", self.restart)
+
+    def _disturb(self, name: str, disturbance: Callable[[], object]) -> None:
+        """Disturb the broker, unless it is disturbed or has just been: the hangs must not add up."""
+        if time.monotonic() > self._disturbed_until + UNDISTURBED_S and self._lock.acquire(blocking=False):
+            try:
+                self.counts[name] += 1
+                disturbance()
+                self._disturbed_until = time.monotonic()
+            finally:
+                self._lock.release()
+
+    def _stop(self, seconds: float) -> None:
+        pid = self.pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def kproto_broker() -> Iterator[DisturbedBroker]:
+    with tempfile.TemporaryDirectory(prefix="hung-") as folder:
+        address, processes = f"127.0.0.1:{free_port()}", list[subprocess.Popen[str]]()
+
+        def start() -> None:
+            settings = [word for name, value in KPROTO_SETTINGS.items() for word in ("--set", f"{name}={value}")]
+            port = address.rpartition(":")[2]
+            flags = ("--data-dir", folder, "--durability", "os", "--exit-with-parent")
+            process = subprocess.Popen(
+                [sys.executable, "-c", KPROTO, "serve", "--port", port, *flags, *settings],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            processes.append(process)
+            assert process.stdout is not None
+            assert process.stdout.readline(), "kproto has ended"
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+
+        def restart() -> None:
+            processes[-1].terminate()
+            processes[-1].wait()
+            start()
+
+        start()
+        try:
+            yield DisturbedBroker(address, lambda: processes[-1].pid, restart)
+        finally:
+            processes[-1].kill()
+            processes[-1].wait()
+
+
+@contextmanager
+def real_broker(release: str) -> Iterator[DisturbedBroker]:
+    with real_kafka(release, props={"group.initial.rebalance.delay.ms": "0"}) as cluster:
+
+        def restart() -> None:
+            cluster.stop(1)
+            cluster.start(1)
+
+        yield DisturbedBroker(cluster.bootstrap, lambda: _pid(cluster), restart)
+
+
+def _pid(cluster: Cluster) -> int:
+    pid = alive(cluster.folder / "node-1")
+    assert pid is not None, "the broker has ended"
+    return pid
+
+
+@dataclass
+class Report:
+    """What the processes of members have reported."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    longest_s: dict[str, float] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, report: dict[str, Any]) -> None:
+        self.counts.update(report["counts"])
+        for name, seconds in report["longest_s"].items():
+            self.longest_s[name] = max(self.longest_s.get(name, 0.0), seconds)
+        self.findings += report["findings"]
+
+    def lines(self) -> list[str]:
+        counts = ", ".join(f"{count:,} {name}" for name, count in sorted(self.counts.items()))
+        longest = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in sorted(self.longest_s.items()))
+        return [counts, f"longest over the timeout: {longest}", f"{len(self.findings)} findings", *self.findings]
+
+
+def run_process(work: Work, broker: DisturbedBroker, report: Report, planted: str = "") -> None:
+    """Run histories in a process of their own, and add what they report."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", planted + WORKER, json.dumps(asdict(work))],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+        running: list[int] = []
+        try:
+            assert process.stdout is not None
+            for text in process.stdout:
+                line = json.loads(text)
+                running = line.get("running", running)
+                if "hang_s" in line:
+                    threading.Thread(target=broker.hang, args=(line["hang_s"],)).start()
+                if "report" in line:
+                    report.add(line["report"])
+            if process.wait():
+                errors.seek(0)
+                report.findings.append(f"exit code {process.returncode}, running {running}: {errors.read()[-4000:]}")
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def disturbances(broker: DisturbedBroker, seed: int, longest_hang_s: float, *, restarts: bool) -> Iterator[None]:
+    """Disturb the broker within the block."""
+    ended, rng = threading.Event(), random.Random(seed)  # noqa: S311 - reproducible
+
+    def disturb() -> None:
+        while not ended.wait(rng.uniform(*PAUSE_S)):
+            choice = rng.random()
+            if choice < SLOW_PHASES:
+                broker.be_slow()
+            elif restarts and choice < SLOW_PHASES + RESTARTS:
+                broker.start_again()
+            else:
+                broker.hang(rng.uniform(0.2, longest_hang_s))
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def hung_brokers(
+    broker: DisturbedBroker, seed: int, work: Work, *, count: int, seconds: float, restarts: bool, planted: str = ""
+) -> Report:
+    """Run `count` histories, or, if that is 0, histories for so many seconds."""
+    report, deadline = Report(), time.monotonic() + seconds
+    with disturbances(broker, seed, work.longest_hang_s, restarts=restarts):
+        for start in itertools.count(0, HISTORIES_A_PROCESS):
+            if (start >= count) if count else (time.monotonic() > deadline):
+                break
+            end = min(start + HISTORIES_A_PROCESS, count or sys.maxsize)
+            some = Work(**{**asdict(work), "seeds": tuple(range(seed + start, seed + end))})
+            run_process(some, broker, report, planted)
+            print(f"{time.strftime('%X')}: {'; '.join(report.lines()[:3])}", file=sys.stderr, flush=True)
+    report.counts.update(broker.counts)
+    return report
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.kproto_client.hung_brokers", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=0.0, help="instead of --count, with each strategy")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--release", default="kproto", help="kproto, or a Kafka release")
+    parser.add_argument("--side-by-side", type=int, default=10)
+    parser.add_argument("--longest-hang", type=float, default=3.0, help="seconds")
+    parser.add_argument("--restarts", action="store_true")
+    options = parser.parse_args(words)
+    seed = random.randrange(1_000_000) if options.seed is None else options.seed  # noqa: S311 - no secret
+    print(f"seed {seed}", file=sys.stderr, flush=True)
+    with kproto_broker() if options.release == "kproto" else real_broker(options.release) as broker:
+        work = Work(
+            bootstrap=broker.bootstrap,
+            seeds=(),
+            side_by_side=options.side_by_side,
+            strategies=tuple(STRATEGIES) if options.seconds else ("safe_latest",),
+            consumer_protocol=options.release.startswith("4"),
+            longest_hang_s=options.longest_hang,
+            finds_losses=options.longest_hang < SESSION_S / 2 and not options.restarts,
+        )
+        count = 0 if options.seconds else options.count
+        report = hung_brokers(broker, seed, work, count=count, seconds=options.seconds, restarts=options.restarts)
+    print("\n".join(report.lines()))
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
