@@ -10,7 +10,7 @@ from enum import IntEnum
 from kproto.declaration import Int16, Int32
 from kproto.errors import DecodeError
 from kproto.message import Message
-from kproto.records.batch_header import CONTROL, TRANSACTIONAL
+from kproto.records.batch_header import APPEND_TIME, CONTROL, TRANSACTIONAL
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 
@@ -84,6 +84,7 @@ def build_end_marker(
     producer_epoch: int,
     coordinator_epoch: int,
     partition_leader_epoch: int,
+    has_append_time: bool = False,
 ) -> bytes:
     """Return the batch with which a broker ends a producer's transaction in a partition."""
     assert outcome in (ControlType.ABORT, ControlType.COMMIT), f"{outcome!r} does not end a transaction"
@@ -94,5 +95,5 @@ def build_end_marker(
         partition_leader_epoch=partition_leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        flags=TRANSACTIONAL | CONTROL,
+        flags=TRANSACTIONAL | CONTROL | (APPEND_TIME if has_append_time else 0),
     )

@@ -1,8 +1,9 @@
 """The recorder of requests about records, and of the responses of a real broker (fixtures/golden/records).
 
-`python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl [contents]` records a broker that is fresh and
-alone; ``contents``: batches with wrong contents, in a recording of their own. Requests are built by our codec; what is
-wrong with some is made by hand. The fast tests put the same bytes to our broker.
+`python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl [PART]` records a broker that is new and alone.
+``PART``: a recording of its own, ``contents`` of batches with wrong contents, ``transactions`` of transactional batches
+and markers. Requests are built by our codec; what is wrong with some is made by hand. The fast tests put the same bytes
+to our broker.
 """
 
 from __future__ import annotations
@@ -178,11 +179,20 @@ Chapter = Callable[[Talk], None]
 
 
 def main(address: str, release: str, out: str, part: str = "") -> None:
-    from tests.partition_log import conversation_chapters, conversation_contents, conversation_mistakes
+    from tests.partition_log import (
+        conversation_chapters,
+        conversation_contents,
+        conversation_mistakes,
+        conversation_transactions,
+    )
 
     talk = Talk(address)
-    chapters = (*conversation_chapters.CHAPTERS, *conversation_mistakes.CHAPTERS)
-    for chapter in conversation_contents.CHAPTERS if part == "contents" else chapters:
+    parts = {
+        "": (*conversation_chapters.CHAPTERS, *conversation_mistakes.CHAPTERS),
+        "contents": conversation_contents.CHAPTERS,
+        "transactions": conversation_transactions.CHAPTERS,
+    }
+    for chapter in parts[part]:
         chapter(talk)
     Path(out).write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in talk.rows))
     print(f"{release}: {len(talk.rows)} rows")

@@ -11,9 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
+from kproto.codes import ErrorCode
 from kproto.declaration import Struct
 from kproto.errors import DecodeError
 from kproto.headers import read_request_header, read_response
+from kproto.messages.k22_init_producer_id import InitProducerIdResponse
 from kproto.records.batches import read_batches
 from kproto.records.record_batch import RecordBatch
 from kproto_server.observation.observe import Observations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
 RECORDED = FIXTURES / "golden" / "records"
-FETCH, PRODUCE, INIT_PRODUCER_ID = 1, 0, 22
+FETCH, PRODUCE, INIT_PRODUCER_ID, WRITE_TXN_MARKERS = 1, 0, 22, 27
 BOUNDS = re.compile(r"\[-?\d{13,}, -?\d{13,}\]|acceptable time range .*")
 """Of timestamps, by the broker's clock."""
 NEAR_MS = 60_000
@@ -112,7 +114,36 @@ class Replay:
             else:
                 yield from self._asked(row)
 
+    def _mark(self, row: Row) -> Iterator[Difference]:
+        """Append the markers of WriteTxnMarkers, as the handler of the partition's leader does."""
+        header = read_request_header(row.request)
+        codec = registry.codec(WRITE_TXN_MARKERS, row.api_version)
+        request: Any = codec.decode_request(row.request, header.body_position)[0]
+        assert row.response is not None
+        response: Any = read_response(row.response, WRITE_TXN_MARKERS, row.api_version)[1]
+        (marker,), (result,) = request.markers, response.markers
+        topic = self.state.cluster.topic(marker.topics[0].name)
+        ours: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is not None:
+            appended = self.state.log_manager.append_marker(
+                topic,
+                topic.partitions[0],
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                coordinator_epoch=marker.coordinator_epoch,
+                commit=marker.transaction_result,
+                transaction_version=marker.transaction_version,
+                now_ms=row.now_ms,
+            )
+            ours = appended if isinstance(appended, ErrorCode) else appended.error
+        theirs = result.topics[0].partitions[0].error_code
+        if ours != theirs:
+            yield Difference(row, ours, theirs)
+
     def _asked(self, row: Row) -> Iterator[Difference]:
+        if row.api_key == WRITE_TXN_MARKERS:
+            yield from self._mark(row)
+            return
         connection = Connection(self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
         frame = self._with_our_session(row)
         response = connection.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
@@ -192,18 +223,20 @@ def _comparable(value: Any, now_ms: int, name: str = "") -> Any:
         return {
             field: _comparable(getattr(value, field), now_ms, field)
             for field in fields
-            if field not in ("unknown_tagged_fields", "session_id", "producer_id", "log_dir")
+            if field not in ("unknown_tagged_fields", "session_id", "log_dir")
+            and not (field == "producer_id" and isinstance(value, InitProducerIdResponse))
         } | {"has_session": bool(getattr(value, "session_id", 0))}
     if name == "records":
-        return [_batch(batch) for batch in read_batches(value or b"")] if value is not None else None
+        return [_batch(batch, now_ms) for batch in read_batches(value or b"")] if value is not None else None
     if isinstance(value, tuple):
-        return sorted((_comparable(item, now_ms) for item in value), key=repr)
+        compared = [_comparable(item, now_ms) for item in value]
+        return compared if name == "aborted_transactions" else sorted(compared, key=repr)
     if isinstance(value, str):
         return BOUNDS.sub("[bounds]", value)
     return "now" if type(value) is int and abs(value - now_ms) < NEAR_MS and "time" in name else value
 
 
-def _batch(batch: Any) -> Any:
+def _batch(batch: Any, now_ms: int) -> Any:
     try:
         found = batch.records()
     except DecodeError as error:
@@ -213,9 +246,13 @@ def _batch(batch: Any) -> Any:
     returned = (batch.magic, batch.compression.name, batch.has_append_time, batch.last_offset, found)
     if isinstance(batch, RecordBatch):
         header = batch.header
-        producer = header.producer_epoch, header.base_sequence
-        greatest = "append time" if batch.has_append_time else header.max_timestamp
-        return (*returned, header.base_offset, header.partition_leader_epoch, greatest, producer)
+        producer = header.producer_id, header.producer_epoch, header.base_sequence
+        greatest: object = "append time" if batch.has_append_time else header.max_timestamp
+        if batch.is_control and abs(header.max_timestamp - now_ms) < NEAR_MS:
+            returned = (*returned[:-1], [record._replace(timestamp=-7) for record in found])
+            greatest = "now"
+        kind = batch.is_transactional, batch.is_control
+        return (*returned, header.base_offset, header.partition_leader_epoch, greatest, producer, kind)
     return returned
 
 

@@ -49,7 +49,7 @@ def test_no_record_that_was_deleted_has_the_greatest_timestamp() -> None:
 
 
 def test_a_producer_whose_records_were_deleted_goes_on() -> None:
-    """Up to 2.4 a real broker returns UNKNOWN_PRODUCER_ID."""
+    """Up to 2.3 a real broker returns UNKNOWN_PRODUCER_ID."""
     with Broker.running(kafka_version="2.0") as broker:
         talk = talk_to(broker)
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)

@@ -83,6 +83,43 @@ def test_batches_with_wrong_contents(release: str) -> None:
     assert [str(one) for one in found if _contents_reason(release, one.row) is None] == []
 
 
+@pytest.mark.parametrize(
+    "release", ["0.11.0.3", "1.1.1", "2.0.1", "2.4.1", "2.5.1", "2.8.2", "3.3.2", "3.9.2", "4.0.0", "4.4.0"]
+)
+def test_transactions_of_partitions(release: str) -> None:
+    """BA-65, BA-75, BA-80: open, committed and aborted transactions, and fenced markers."""
+    found = Replay(f"transactions-{release}", release).differences()
+    assert [str(one) for one in found if _transactions_reason(release, one.row) is None] == []
+
+
+def _transactions_reason(release: str, row: Row) -> str | None:
+    chapter, _, question = row.note.partition(":")
+    is_4 = number(release) >= (4, 0)
+    if row.api_key == FETCH and chapter == "as message sets, from a marker":
+        return "DEVIATION: brokers from 2.0 on return the records behind a marker twice"
+    if chapter in ("raised", "epoch raised within", "ended", "all") and question == " committed from 0":
+        return None if number(release) >= (2, 6) else "DEVIATION: they list an ABORT marker without records"
+    if is_4 and chapter in ("begins within", "begins behind"):
+        return "DEVIATION: their last stable offset is where a batch begins, before the log start offset"
+    if chapter in DELETED and question.endswith("time -3"):
+        return "DEVIATION: a record that was deleted has the greatest timestamp"
+    if chapter in DELETED and number(release) < (2, 4):
+        return "DEVIATION: they forget producers, and their transactions, with the last record"
+    return None
+
+
+DELETED = (
+    "begins behind",
+    "all deleted",
+    "further",
+    "aborted",
+    "marker left",
+    "all but the marker",
+    "the marker",
+    "nothing left",
+)
+
+
 GREATEST_TIMESTAMP = "DEVIATION: a greatest timestamp that no record has is stored as it came"
 UNREADABLE = (
     "DEVIATION: all records that cannot be read are invalid; later releases accept some of them in compressed form"

@@ -143,7 +143,6 @@ def test_a_marker_of_a_higher_epoch_raises_the_epoch_of_the_producer(data: Parti
     assert fenced is ErrorCode.INVALID_PRODUCER_EPOCH
     assert check(7, 1, 0, 1, refuses_unknown=False) is ErrorCode.NONE
     assert check(7, 1, 1, 1, refuses_unknown=False) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert check(7, 1, 1, 1, refuses_unknown=True) is ErrorCode.UNKNOWN_PRODUCER_ID
 
 
 def test_a_marker_of_the_same_epoch_keeps_the_sequence(data: PartitionData) -> None:

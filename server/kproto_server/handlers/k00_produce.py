@@ -256,6 +256,7 @@ def _append(
             accepted.first_sequence,
             accepted.record_count,
             refuses_unknown=behavior.requires_sequence_zero_of_unknown_producers,
+            after_marker_error=behavior.after_marker_error,
             is_transactional=is_transactional,
         )
         if isinstance(checked, BatchMetadata):

@@ -8,6 +8,9 @@ again, and completes the operation if the records suffice. At the deadline the r
 
 Size limits are soft: the first batch of a response is returned whatever its size, so that a consumer always makes
 progress (BA-72).
+
+Consumers that read committed records receive none from the last stable offset on, and with the records the aborted
+transactions among them (BA-75). The end of a transaction raises the last stable offset: it is an append, too.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 from kproto.errors import DecodeError, MissingPackage
 from kproto.messages.k01_fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -301,8 +305,10 @@ def _partition(
     if error:
         return Read(_failed(partition, fetch, error, context), is_missing=False)
     diverging = _diverging(partition, fetch, context)
+    stable_offset = partition.data.last_stable_offset
+    end_offset = stable_offset if request.isolation_level else None
     try:
-        records = _records(partition, fetch, budget, context) if diverging == NO_DIVERGENCE else b""
+        records = _records(partition, fetch, end_offset, budget, context) if diverging == NO_DIVERGENCE else b""
     except (DecodeError, MissingPackage):  # a batch that cannot be converted
         records, error = None, ErrorCode.UNKNOWN_SERVER_ERROR
     if records is None:
@@ -314,20 +320,33 @@ def _partition(
             partition_index=fetch.partition,
             error_code=ErrorCode.NONE,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark if has_stable_offset else UNKNOWN_OFFSET,
+            last_stable_offset=stable_offset if has_stable_offset else UNKNOWN_OFFSET,
             log_start_offset=partition.log_start_offset,
             diverging_epoch=diverging,
-            aborted_transactions=() if request.isolation_level and diverging == NO_DIVERGENCE else None,
+            aborted_transactions=_aborted(partition.data, fetch.fetch_offset, end_offset, len(records))
+            if end_offset is not None and diverging == NO_DIVERGENCE
+            else None,
             records=records,
         ),
         is_missing=False,
     )
 
 
-def _records(partition: Partition, fetch: FetchPartition, budget: Budget, context: RequestContext) -> bytes | None:
+def _aborted(data: PartitionData, offset: int, end_offset: int, size: int) -> tuple[AbortedTransaction, ...]:
+    """Return the aborted transactions among the ``size`` bytes of records from an offset on."""
+    if offset >= end_offset or not data.known_transactions.aborted_since(offset):
+        return ()
+    found = data.known_transactions.aborted_in(offset, data.end_of_read(offset, size))
+    return tuple(AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in found)
+
+
+def _records(
+    partition: Partition, fetch: FetchPartition, end_offset: int | None, budget: Budget, context: RequestContext
+) -> bytes | None:
     """Return the records within the limits; the first batch of a response whatever its size (BA-72).
 
-    None: the version does not support their compression.
+    ``end_offset``: where they end for the consumer; None: at the high watermark. Returns None if the version does not
+    support their compression.
 
     Raises:
         DecodeError: a batch cannot be converted for the version.
@@ -336,7 +355,7 @@ def _records(partition: Partition, fetch: FetchPartition, budget: Budget, contex
     min_one_batch = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
     limit = min(fetch.partition_max_bytes, budget.left)
     budget.is_short |= limit < fetch.partition_max_bytes and fetch.fetch_offset < partition.high_watermark
-    records = partition.data.read(fetch.fetch_offset, limit, min_one_batch=min_one_batch)
+    records = partition.data.read(fetch.fetch_offset, limit, min_one_batch=min_one_batch, end_offset=end_offset)
     if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
         # Before v3 a batch that is too large is truncated, and the client fetches again with a larger limit.
         records = partition.data.read(fetch.fetch_offset, 0, min_one_batch=True)[:limit]

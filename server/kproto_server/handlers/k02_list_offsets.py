@@ -16,7 +16,7 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from kproto.records.batches import read_records
+from kproto.records.batches import read_batches
 from kproto_server.handlers._partitions import leader_error, topic_to_read
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import CloseConnection, in_slices
@@ -126,7 +126,7 @@ def _partitions(
         if context.api_version > 0 and counts[partition.partition_index] > 1:
             responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
             continue
-        responses.append(_partition(requested.name, partition, context, budget))
+        responses.append(_partition(requested.name, partition, isolation_level, context, budget))
         if budget.records_left < 0:
             budget.records_left = SLICE_RECORDS
             yield
@@ -136,7 +136,7 @@ def _partitions(
 
 
 def _partition(
-    topic_name: str, requested: ListOffsetsPartition, context: RequestContext, budget: ReadBudget
+    topic_name: str, requested: ListOffsetsPartition, isolation_level: int, context: RequestContext, budget: ReadBudget
 ) -> ListOffsetsPartitionResponse:
     if requested.timestamp < 0 and _is_refused(requested.timestamp, context):
         return _refused(requested.partition_index, ErrorCode.UNSUPPORTED_VERSION)
@@ -148,7 +148,8 @@ def _partition(
     if context.api_version == 0:
         return _v0_response(requested, partition, context)
     try:
-        found = _find_offset(partition, requested.timestamp, context, budget)
+        end_offset = partition.data.last_stable_offset if isolation_level else partition.high_watermark
+        found = _find_offset(partition, requested.timestamp, end_offset, context, budget)
     except (DecodeError, MissingPackage):  # a batch that cannot be read
         return _refused(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     return ListOffsetsPartitionResponse(
@@ -180,25 +181,33 @@ def _is_special(timestamp: int, context: RequestContext) -> bool:
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
-def _find_offset(partition: Partition, timestamp: int, context: RequestContext, budget: ReadBudget) -> FoundOffset:
+def _find_offset(
+    partition: Partition, timestamp: int, end_offset: int, context: RequestContext, budget: ReadBudget
+) -> FoundOffset:
+    """Return the offset of a timestamp among those below ``end_offset``."""
     is_special = _is_special(timestamp, context)
     if is_special and timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(partition.log_start_offset, partition.leader_epoch)
     if is_special and timestamp == LATEST:
-        return FoundOffset(partition.high_watermark, partition.leader_epoch)
+        return FoundOffset(end_offset, partition.leader_epoch)
     if is_special and timestamp == MAX_TIMESTAMP:
-        return _of_record(partition, partition.data.batch_of_greatest_timestamp(), None, budget)
-    if is_special and timestamp < 0:
+        found = _of_record(partition, partition.data.batch_of_greatest_timestamp(), None, budget)
+    elif is_special and timestamp < 0:
         return FoundOffset()
-    return _of_record(partition, partition.data.batch_at_time(timestamp), timestamp, budget)
+    else:
+        found = _of_record(partition, partition.data.batch_at_time(timestamp), timestamp, budget)
+    return found if found.offset < end_offset else FoundOffset()
 
 
 def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None, budget: ReadBudget) -> FoundOffset:
-    """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp."""
+    """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp.
+
+    As in Kafka, markers of transactions are records, too.
+    """
     if encoded is None:
         return FoundOffset()
     offsets = range(partition.log_start_offset, partition.high_watermark)
-    decoded = list(read_records(encoded))
+    decoded = [record for batch in read_batches(encoded) for record in batch.records()]
     budget.records_left -= len(decoded)
     records = [record for record in decoded if record.offset in offsets]
     if timestamp is None:

@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61): the idempotent producers of partitions (KIP-664)."""
+"""DescribeProducers (API key 61): the idempotent producers of partitions, and their open transactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,12 @@ def _partition(topic_name: str, index: int, context: RequestContext) -> Partitio
             ProducerState(
                 producer_id=producer_id,
                 producer_epoch=producer.epoch,
-                last_sequence=producer.batches[-1].last_sequence,
-                last_timestamp=producer.batches[-1].timestamp_ms,
-                coordinator_epoch=UNKNOWN,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp_ms,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=UNKNOWN
+                if producer.transaction_first_offset is None
+                else producer.transaction_first_offset,
             )
             for producer_id, producer in partition.data.producers.items()
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.fetch_sessions import FetchSessionCache
 from kproto_server.partition_log.markers import append_marker
 from kproto_server.partition_log.retention import MemoryLimit
@@ -90,13 +91,17 @@ class LogManager:
         producer_epoch: int,
         coordinator_epoch: int,
         commit: bool,
+        transaction_version: int = 0,
         now_ms: int,
     ) -> Append | ErrorCode:
         """Append the marker that ends a producer's transaction in a partition, or return why it is refused.
 
+        ``transaction_version``: of WriteTxnMarkers v2, 0 before.
+
         With a data directory, the append has its error when the log has written the batch: ``coordinator.log.then``
         runs a function at that time.
         """
+        timestamp_type = topic_config(self._settings.of(partition.leader), topic.configs, "message.timestamp.type")
         try:
             data = self.data_of(topic, partition)
             append = append_marker(
@@ -105,7 +110,9 @@ class LogManager:
                 producer_epoch=producer_epoch,
                 coordinator_epoch=coordinator_epoch,
                 commit=commit,
+                transaction_version=transaction_version,
                 leader_epoch=partition.leader_epoch,
+                has_append_time=timestamp_type == "LogAppendTime",
                 now_ms=now_ms,
             )
         except OSError:

@@ -26,6 +26,8 @@ NO_TIMESTAMP = -1
 PRODUCER_HEADER = header_struct(
     "base_offset", "attributes", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"
 )
+INDEX_INTERVAL_BYTES = 4096
+"""`index.interval.bytes`."""
 DROPPED_MAX = 1024
 """Dropped batches that stay at the front of the arrays before they are deleted together."""
 
@@ -125,7 +127,8 @@ class PartitionData:
     @property
     def last_stable_offset(self) -> int:
         """The offset up to which all transactions have ended."""
-        first_open = self.transactions.first_open_offset
+        self.refresh_index()
+        first_open = self.known_transactions.first_open_offset if self.known_transactions.open else None
         return self.next_offset if first_open is None else max(first_open, self.start_offset)
 
     @property
@@ -173,6 +176,18 @@ class PartitionData:
             remaining -= sizes[end]
             end += 1
         return self._read_batches(index, end) if end > index else b""
+
+    def end_of_read(self, offset: int, size: int) -> int:
+        """Return an offset behind the batches that a read of this offset and size has returned.
+
+        As in Kafka, it is behind them by the distance of two entries in an offset index, or it is the log end offset.
+        """
+        left = size + INDEX_INTERVAL_BYTES
+        for index in range(max(self._first, bisect_left(self._last_offsets, offset)), len(self._sizes)):
+            left -= self._sizes[index]
+            if left < 0:
+                return self._last_offsets[index] + 1
+        return self.next_offset
 
     def batch_at_time(self, timestamp: int) -> bytes | None:
         """Return the first batch with a record of this timestamp or a later one."""

@@ -84,11 +84,13 @@ class ProducerStates:
         count: int,
         *,
         refuses_unknown: bool,
+        after_marker_error: ErrorCode = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         is_transactional: bool = False,
     ) -> ErrorCode | BatchMetadata:
         """Return NONE if a batch of ``count`` records may be appended, an error, or the batch that it duplicates.
 
         ``refuses_unknown``: whether the first batch of an unknown producer must have sequence 0 (releases up to 2.4).
+        ``after_marker_error``: the error if it is not 0 in an epoch of which only a marker is known.
         """
         producer = self._by_id.get(producer_id)
         if producer is None:
@@ -104,19 +106,23 @@ class ProducerStates:
             if first_sequence != sequence_after(producer.batches[-1].last_sequence, 1):
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         elif first_sequence != 0:
-            # Of this epoch only a marker is known.
-            is_unknown = refuses_unknown and epoch == producer.epoch
-            return ErrorCode.UNKNOWN_PRODUCER_ID if is_unknown else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            return after_marker_error if epoch == producer.epoch else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if producer.transaction_first_offset is not None and not is_transactional:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.NONE
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> ErrorCode:
-        """Return NONE if a marker may be appended, or the error of a producer or coordinator that is fenced."""
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, *, raises_epoch: bool = False
+    ) -> ErrorCode:
+        """Return NONE if a marker may be appended, or the error of a producer or coordinator that is fenced.
+
+        ``raises_epoch``: whether a marker that ends a transaction must have a new epoch.
+        """
         producer = self._by_id.get(producer_id)
         if producer is None:
             return ErrorCode.NONE
-        if epoch < producer.epoch:
+        is_late = raises_epoch and epoch == producer.epoch and producer.transaction_first_offset is not None
+        if epoch < producer.epoch or is_late:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if coordinator_epoch < producer.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -159,7 +165,7 @@ class ProducerStates:
         self._by_id.clear()
 
     def remove(self, producer_id: int) -> None:
-        """Remove a producer whose last batch the log failed to write."""
+        """Remove a producer, if it is known."""
         self._by_id.pop(producer_id, None)
 
     def remove_expired(self, before_ms: int) -> None:

@@ -63,7 +63,7 @@ class PendingAppend:
         self._append.error = error
         data = self._data
         if error:
-            data.known_producers.remove(self._producer_id)
+            data.restore_producer(self._producer_id)
         else:
             data.next_offset = self._next_offset
             data.notify_waiters()
@@ -81,7 +81,8 @@ class StoredData(PartitionData):
     """The records of one partition, on disk."""
 
     __slots__ = (
-        "_disk", "_indexed", "_log", "_log_version", "_positions", "_restores_producers", "_segments", "_writer",
+        "_disk", "_indexed", "_log", "_log_version", "_lost_producers", "_positions", "_restores_producers",
+        "_segments", "_writer",
     )  # fmt: skip
 
     is_in_memory = False
@@ -100,6 +101,9 @@ class StoredData(PartitionData):
         self._log_version = log.version
         self._restores_producers = True
         """Whether the first index is not complete yet. Later batches come through `append`, whose caller adds them."""
+
+        self._lost_producers: set[int] = set()
+        """Producers that the next index restores."""
 
     @property
     def log(self) -> PartitionLog:
@@ -136,6 +140,14 @@ class StoredData(PartitionData):
                 if segment.base_offset >= self._indexed[0]:
                     self._index(segment)
         self._restores_producers = False
+        self._lost_producers.clear()
+
+    def restore_producer(self, producer_id: int) -> None:
+        """Make a producer what the log says: a batch or marker of it was not written."""
+        if producer_id != NO_PRODUCER_ID:
+            self.known_producers.remove(producer_id)
+            self._lost_producers.add(producer_id)
+            self._clear_index()
 
     def _clear_index(self) -> None:
         self._log_version = self._log.version
@@ -177,15 +189,13 @@ class StoredData(PartitionData):
             self._positions.append(position)
             self._segments.append(segment.base_offset)
             self._index_batch(base_offset, last_offset, size, max_timestamp, epoch)
-            if (
-                magic == MAGIC
-                and producer_id != NO_PRODUCER_ID
-                and (self._restores_producers or attributes & TRANSACTIONAL)
-            ):
-                # Of a batch with records, the header is enough.
-                header = data[position - start : position - start + HEADER_SIZE]
-                batch = file.read_at(position, size) if attributes & CONTROL else header
-                self._index_producer(batch, restores_producers=self._restores_producers)
+            if magic == MAGIC and producer_id != NO_PRODUCER_ID:
+                restores = self._restores_producers or producer_id in self._lost_producers
+                if attributes & CONTROL:
+                    self._index_producer(file.read_at(position, size), restores_producers=restores)
+                elif restores or attributes & TRANSACTIONAL:
+                    header = data[position - start : position - start + HEADER_SIZE]
+                    self._index_producer(header, restores_producers=restores)
             position += size
         return position
 

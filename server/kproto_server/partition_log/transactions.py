@@ -70,6 +70,10 @@ class TransactionIndex:
             stable = offset + 1 if first_open is None else first_open
             self._aborted.append(AbortedTransaction(producer_id, ended.first_offset, offset, stable))
 
+    def aborted_since(self, offset: int) -> bool:
+        """Return whether a marker at an offset or behind it has aborted a transaction."""
+        return bool(self._aborted) and self._aborted[-1].last_offset >= offset
+
     def aborted_in(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with records or a marker in ``[from_offset, to_offset)``."""
         found = []

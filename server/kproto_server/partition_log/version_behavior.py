@@ -46,6 +46,13 @@ class ProduceBehavior(VersionBehavior):
         return not self.at_least(2, 5)
 
     @cached_property
+    def after_marker_error(self) -> ErrorCode:
+        """The error for a batch that does not begin at sequence 0 if only a marker of its producer epoch is known
+        (measured on 1.1.1, 2.0.1, 2.4.1 and 2.5.1)."""
+        is_unknown = self.at_least(2, 0) and not self.at_least(2, 5)
+        return ErrorCode.UNKNOWN_PRODUCER_ID if is_unknown else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    @cached_property
     def checks_acks_before_partitions(self) -> bool:
         """Whether an invalid ``acks`` value is reported before a partition that does not exist (measured on 1.1.1 and
         2.0.1)."""
