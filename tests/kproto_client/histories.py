@@ -67,6 +67,7 @@ RETRIED = frozenset(
         KafkaError._WAIT_COORD,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.UNKNOWN,  # of 2.8.2, to an admin tool
+        KafkaError.INVALID_REPLICATION_FACTOR,  # of 4.4.0, before the restarted broker is unfenced
     }
 )
 """While the broker hangs or restarts, or while a member that was stopped is still in the group."""
@@ -223,6 +224,7 @@ class History:
 
     def _rewrite(self) -> None:
         """Stop all members, and rewrite a committed offset without moving it forward."""
+        self._note("stop all members")
         for member in self._members:
             member.stop()
         for member in self._members:

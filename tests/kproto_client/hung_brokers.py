@@ -39,6 +39,14 @@ from tests.oracle.processes import alive
 from tests.robustness.broker_process import MAIN as KPROTO
 
 KPROTO_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "8"}
+KAFKA_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": str(int(SESSION_S * 1000)),
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
+"""Short sessions of KIP-848 too: until its session ends, a member whose last request was lost keeps its partitions."""
 HISTORIES_A_PROCESS = 40
 PAUSE_S = (0.2, 2.0)
 SLOW_S, SLOW_STOPPED_S, SLOW_RUNNING_S = 2.0, 0.08, 0.04
@@ -78,11 +86,12 @@ class DisturbedBroker:
         self._disturb("slow phases", stop_and_continue)
 
     def start_again(self) -> None:
-        self._disturb("restarts", self.restart)
+        self._disturb("restarts", self.restart, waits=True)
 
-    def _disturb(self, name: str, disturbance: Callable[[], object]) -> None:
-        """Disturb the broker, unless it is disturbed or has just been: the hangs must not add up."""
-        if time.monotonic() > self._disturbed_until + UNDISTURBED_S and self._lock.acquire(blocking=False):
+    def _disturb(self, name: str, disturbance: Callable[[], object], *, waits: bool = False) -> None:
+        """Disturb the broker; without `waits`, not if it is disturbed or has just been, as hangs must not add up."""
+        is_rested = time.monotonic() > self._disturbed_until + UNDISTURBED_S
+        if (waits or is_rested) and self._lock.acquire(blocking=waits):
             try:
                 self.counts[name] += 1
                 disturbance()
@@ -133,7 +142,7 @@ def kproto_broker() -> Iterator[DisturbedBroker]:
 
 @contextmanager
 def real_broker(release: str) -> Iterator[DisturbedBroker]:
-    with real_kafka(release, props={"group.initial.rebalance.delay.ms": "0"}) as cluster:
+    with real_kafka(release, props=KAFKA_SETTINGS) as cluster:
 
         def restart() -> None:
             cluster.stop(1)
