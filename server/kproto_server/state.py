@@ -13,6 +13,8 @@ from kproto_server.configuration.dynamic_settings import DynamicSettings
 from kproto_server.coordinator.coordinator import GroupCoordinator
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.partition_log.log_manager import LogManager
+from kproto_server.transactions.coordinator import TransactionCoordinator
+from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 class BrokerState:
     """The parts of one broker process. Handlers get them one by one, in their `RequestContext`."""
 
-    __slots__ = ("clock", "cluster", "coordinator", "kafka_version", "log_manager", "settings")
+    __slots__ = ("clock", "cluster", "coordinator", "kafka_version", "log_manager", "settings", "transactions")
 
     def __init__(
         self, kafka_version: KafkaVersion, settings: Settings, cluster: Cluster, clock: Clock | None = None
@@ -37,6 +39,9 @@ class BrokerState:
             kafka_version.behavior(CoordinatorBehavior), self.settings, cluster.topics, self.clock, cluster.random_bytes
         )
         self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
+        self.transactions: TransactionCoordinator = TransactionCoordinator(
+            kafka_version.behavior(TransactionBehavior), self.settings, cluster, self.coordinator, self.log_manager
+        )
 
     def notes(self) -> list[str]:
         """Return the lines that a start prints about settings that follow from others."""
@@ -53,4 +58,5 @@ class BrokerState:
         self.cluster.reset()
         self.settings.reset()
         self.coordinator.reset()
+        self.transactions.forget()
         self.log_manager.reset()

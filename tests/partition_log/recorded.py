@@ -99,7 +99,7 @@ class Replay:
     def __init__(self, recording: str, release: str | None = None) -> None:
         """``release``: of the recording, if that is not its name."""
         release = release or recording
-        settings = {"offsets.topic.num.partitions": "1"}
+        settings = {"offsets.topic.num.partitions": "1", "transaction.partition.verification.enable": "false"}
         self.state = new_state(release, topics={"only": 1}, settings=settings, with_offsets_topic=False)
         self.state.cluster.delete_topic("only")
         self._recording = recording

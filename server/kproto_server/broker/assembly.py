@@ -14,6 +14,7 @@ from kproto_server.network.server import Server
 from kproto_server.observation.observe import Observations
 from kproto_server.partition_log.retention_task import ProducerExpirationTask, RetentionTask
 from kproto_server.state import BrokerState
+from kproto_server.transactions.tasks import transaction_tasks
 
 if TYPE_CHECKING:
     import socket
@@ -73,7 +74,10 @@ def assemble(
         cluster.on_topic_deleted = request_log.topic_deleted
     producer_task = ProducerExpirationTask(state.settings, cluster.topics, clock)
     producer_task.start()
-    tasks = (expiration_task, retention_task, producer_task)
+    transaction_aborts, transactional_ids = transaction_tasks(state.transactions, clock)
+    transaction_aborts.start()
+    transactional_ids.start()
+    tasks = (expiration_task, retention_task, producer_task, transaction_aborts, transactional_ids)
     return loop, Server(loop, state, Observations(), tasks, persistence, request_log)
 
 

@@ -197,8 +197,13 @@ _TABLE = (
     Setting("group.max.size", INT, "2147483647", low=1),
     Setting("group.min.session.timeout.ms", INT, "6000", low=1),
     # Transactions.
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", low=1),
+    Setting("transaction.max.timeout.ms", INT, "900000", low=1),
+    Setting("transaction.partition.verification.enable", BOOLEAN, "true", since=(3, 6)),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", low=1),
     Setting("transaction.state.log.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
     Setting("transaction.state.log.replication.factor", SHORT, "3", low=1),
+    Setting("transactional.id.expiration.ms", INT, "604800000", low=1),
 )
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _TABLE})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.coordinator.offsets import CommitEntries
-    from kproto_server.requests.deferred import DeferredResponse
+    from kproto_server.requests.deferred import DeferredResponse, NoResponse
 
     Batch = tuple[bytes, int]
     """A record batch with base offset 0, and the number of its records."""
@@ -33,7 +33,7 @@ STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 NO_BATCH = (b"", 0)
 """The batch for a log that stores nothing."""
 
-ResponseT = TypeVar("ResponseT", bound="Response | DeferredResponse")
+ResponseT = TypeVar("ResponseT", bound="Response | DeferredResponse | NoResponse")
 
 
 class Change:

@@ -93,6 +93,11 @@ class OffsetStore:
             self.settle(group_id)
         return self._table.of_group(group_id)
 
+    def offset_of(self, key: tuple[str, str, int]) -> OffsetAndMetadata | None:
+        """Return the offset of a group, topic and partition; None if there is none."""
+        group_id, topic, partition = key
+        return self.of_group(group_id).get(topic, {}).get(partition)
+
     def has(self, group_id: str) -> bool:
         """Return whether a group has offsets."""
         return group_id in self._lazy or self._table.has(group_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kproto_server.coordinator.offsets import OffsetAndMetadata
 
@@ -28,8 +28,10 @@ class PendingOffset(NamedTuple):
     """An offset that the transaction makes visible if it is committed."""
 
     record_offset: int
-    """The offset of its record in the log."""
+    """The offset of its record in the log, or its number among the pending offsets since the load."""
     stored: OffsetAndMetadata
+    visible_before: OffsetAndMetadata | None = None
+    """The offset of the same key that was visible when this one became pending."""
 
 
 class PendingOffsets:
@@ -43,6 +45,10 @@ class PendingOffsets:
         """The offset of the newest visible record, for keys with a pending offset."""
         self._groups: dict[str, int] = {}
         """The number of pending offsets of each group."""
+        self._newest = NEVER_VISIBLE
+        """The greatest record offset so far."""
+        self.epochs: dict[int, int] = {}
+        """The epochs of producers whose transaction has become pending since the load, by producer id."""
 
     def add(self, producer_id: int, key: OffsetKey, pending: PendingOffset) -> None:
         """Add an offset of a producer's transaction; it replaces the one with the same key."""
@@ -51,21 +57,54 @@ class PendingOffsets:
             self._producer_counts[key] = self._producer_counts.get(key, 0) + 1
             self._groups[key[0]] = self._groups.get(key[0], 0) + 1
         of_producer[key] = pending
+        self._newest = max(self._newest, pending.record_offset)
 
     def became_visible(self, key: OffsetKey, record_offset: int) -> None:
         """Note a record outside of transactions, which is visible at once."""
         if key in self._producer_counts:
             self._visible[key] = record_offset
+            self._newest = max(self._newest, record_offset)
 
     def end(self, producer_id: int, *, commits: bool) -> list[tuple[OffsetKey, OffsetAndMetadata]]:
         """End a producer's transaction; return the offsets that become visible."""
         visible: list[tuple[OffsetKey, OffsetAndMetadata]] = []
-        for key, (record_offset, stored) in self._producers.pop(producer_id, {}).items():
+        for key, (record_offset, stored, _) in self._producers.pop(producer_id, {}).items():
             if commits and record_offset > self._visible.get(key, NEVER_VISIBLE):
                 self._visible[key] = record_offset
                 visible.append((key, stored))
             self._count_removed(key)
         return visible
+
+    def next_record_offset(self) -> int:
+        """Return a number above those of all pending and visible records, for a record that is appended now."""
+        self._newest += 1
+        return self._newest
+
+    def note_visible(self, visible: Callable[[OffsetKey], OffsetAndMetadata | None]) -> None:
+        """Note the visible offsets of all keys, when the load ends and `end_live` begins to compare them."""
+        for of_producer in self._producers.values():
+            for key, pending in of_producer.items():
+                of_producer[key] = pending._replace(visible_before=visible(key))
+
+    def end_live(
+        self, producer_id: int, visible: Callable[[OffsetKey], OffsetAndMetadata | None], *, commits: bool
+    ) -> list[tuple[OffsetKey, OffsetAndMetadata]]:
+        """End a producer's transaction while commits outside of transactions are not noted; return the offsets that
+        become visible.
+
+        ``visible``: returns the visible offset of a key, which shows later commits: they have replaced the offset.
+        """
+        self.epochs.pop(producer_id, None)
+        pending = self._producers.get(producer_id, {})
+        replaced = [key for key, (_, _, before) in pending.items() if commits and visible(key) not in (None, before)]
+        for key in replaced:
+            self.remove(producer_id, key)
+        ended = self.end(producer_id, commits=commits)
+        for key, stored in ended:
+            for of_producer in self._producers.values():
+                if key in of_producer:
+                    of_producer[key] = of_producer[key]._replace(visible_before=stored)
+        return ended
 
     def remove(self, producer_id: int, key: OffsetKey) -> None:
         """Remove one producer's pending offset of a key."""

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.endpoint import Endpoint
 
-HANDLED = frozenset({*range(4), *range(8, 17), *range(18, 24), 32, 33, 35, 37, 42, 43, 44, 46, 47, 60, 61, 69, 74, 75})
+HANDLED = frozenset(
+    {*range(4), *range(8, 17), *range(18, 29), 32, 33, 35, 37, 42, 43, 44, 46, 47, 60, 61, 65, 66, 69, 74, 75}
+)
 """API keys with a handler file. `unsupported` responds to all others (server/DEVIATIONS.md)."""
 
 

@@ -244,7 +244,7 @@ def _append(
     if accepted.producer_id != NO_PRODUCER_ID:
         if transaction is not None and not data.producers.has_open_transaction(*producer):
             error = context.log_manager.verify_transaction(
-                transaction.transactional_id, *producer, topic.name, partition.index
+                transaction.transactional_id, *producer, topic.name, partition.index, context.api_version
             )
             if error:
                 return _refused(partition.index, Refused(error))

@@ -79,7 +79,8 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
             codes: list[int] = []
             groups = lazily(lambda requested: _large_group(requested, context, codes), request.groups)
             return LargeResponse(OffsetFetchResponse(groups=groups), codes)
-        return OffsetFetchResponse(groups=tuple([_group(requested, context) for requested in request.groups]))
+        stable = request.require_stable
+        return OffsetFetchResponse(groups=tuple([_group(requested, context, stable) for requested in request.groups]))
     requested = None if request.topics is None else _by_name(request.topics, context)
     if context.api_version == 1 and not requested and context.behavior(OffsetsBehavior).empty_fetch_returns_all:
         requested = None
@@ -90,7 +91,8 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
         if requested is None and _are_many([request.group_id], context):
             topics = _all_lazily(request.group_id, context, OffsetFetchResponseTopic, OffsetFetchResponsePartition)
             return LargeResponse(OffsetFetchResponse(topics=topics))
-        return _response(_found(request.group_id, requested, context))
+        found = _found(request.group_id, requested, context)
+        return _response(_stable(request.group_id, found, context) if request.require_stable else found)
     # The group's error at the top from v2 on, in each partition before (OF-31).
     if context.api_version >= GROUP_ERROR_SINCE:
         return OffsetFetchResponse(error_code=error)
@@ -167,7 +169,9 @@ def _response(topics: Iterable[TopicOffsets]) -> OffsetFetchResponse:
     )
 
 
-def _group(requested: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+def _group(
+    requested: OffsetFetchRequestGroup, context: RequestContext, require_stable: bool = False
+) -> OffsetFetchResponseGroup:
     group_id = requested.group_id
     error = context.coordinator.error_at(context.node, group_id)
     if not error:
@@ -176,6 +180,8 @@ def _group(requested: OffsetFetchRequestGroup, context: RequestContext) -> Offse
         return OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=error)
     read = _by_id if context.api_version >= TOPIC_IDS_SINCE else _by_name
     found = _found(group_id, None if requested.topics is None else read(requested.topics, context), context)
+    if require_stable:
+        found = _stable(group_id, found, context)
     return OffsetFetchResponseGroup(group_id=group_id, topics=tuple([_topic_of_group(topic) for topic in found]))
 
 
@@ -238,6 +244,25 @@ def _found(group_id: str, requested: Iterable[RequestedTopic] | None, context: R
             offsets = [_partition_offset(index, partitions.get(index)) for index in topic.partition_indexes]
             found.append(TopicOffsets(topic.name, topic.topic_id, offsets))
     return found
+
+
+def _stable(group_id: str, found: list[TopicOffsets], context: RequestContext) -> list[TopicOffsets]:
+    """Return offsets with UNSTABLE_OFFSET_COMMIT for those that a transaction may change (OF-25)."""
+    partition = context.coordinator.partition_of(group_id)
+    pending = None if partition is None else context.coordinator.pending_offsets.get(partition)
+    if pending is None or not pending.has_group(group_id):
+        return found
+    return [
+        topic._replace(
+            offsets=[
+                PartitionOffset(one.partition_index, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if (group_id, topic.name, one.partition_index) in pending
+                else one
+                for one in topic.offsets
+            ]
+        )
+        for topic in found
+    ]
 
 
 def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], context: RequestContext) -> TopicOffsets:

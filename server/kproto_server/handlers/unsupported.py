@@ -34,7 +34,6 @@ _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 
 _UNSUPPORTED = ErrorResponse(ErrorCode.UNSUPPORTED_VERSION)
 _BROKERS_ONLY = ErrorResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-_NO_TRANSACTION = ErrorResponse(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 _NO_TOKENS = ErrorResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 _NO_SUCH_GROUP = ErrorResponse(ErrorCode.GROUP_ID_NOT_FOUND)
 _SASL_NOT_NOW = ErrorResponse(
@@ -77,36 +76,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     ),
     "AlterShareGroupOffsets": _NO_SUCH_GROUP,
     "DeleteShareGroupOffsets": _NO_SUCH_GROUP,
-    # Transactions: no producer has a transactional id.
-    "AddPartitionsToTxn": ErrorResponse(
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        items=(
-            Items(
-                "results_by_transaction",
-                "transactions",
-                {"transactional_id": "transactional_id"},
-                Items("topic_results", "topics", _NAME, Items("results_by_partition", "partitions", _INDEX)),
-            ),
-            Items(
-                "results_by_topic_v3_and_below",
-                "v3_and_below_topics",
-                _NAME,
-                Items("results_by_partition", "partitions", _INDEX),
-            ),
-        ),
-    ),
-    "AddOffsetsToTxn": _NO_TRANSACTION,
-    "EndTxn": _NO_TRANSACTION,
-    "TxnOffsetCommit": ErrorResponse(
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        items=(Items("topics", "topics", _BY_ID_OR_NAME, Items("partitions", "partitions", _SAME_INDEX)),),
-    ),
-    "DescribeTransactions": ErrorResponse(
-        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
-        items=(Items("transaction_states", "transactional_ids", {"transactional_id": ITSELF}),),
-        values={"producer_id": UNKNOWN, "producer_epoch": UNKNOWN},
-    ),
-    "ListTransactions": _NOTHING,
     # Security: the broker has neither users nor ACLs.
     "SaslHandshake": _SASL_NOT_NOW,
     "SaslAuthenticate": _SASL_NOT_NOW,
@@ -173,17 +142,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     "AlterPartition": _BROKERS_ONLY,
     "Envelope": _BROKERS_ONLY,
     "AllocateProducerIds": _BROKERS_ONLY,
-    "WriteTxnMarkers": ErrorResponse(
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        items=(
-            Items(
-                "markers",
-                "markers",
-                {"producer_id": "producer_id"},
-                Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),
-            ),
-        ),
-    ),
     "InitializeShareGroupState": _OF_SHARE_STATE,
     "ReadShareGroupState": _OF_SHARE_STATE,
     "WriteShareGroupState": _OF_SHARE_STATE,

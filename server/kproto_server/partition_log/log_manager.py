@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import Append, PartitionData
 
-    VerifyTransaction = Callable[[str | None, int, int, str, int], ErrorCode]
+    VerifyTransaction = Callable[[str | None, int, int, str, int, int], ErrorCode]
     """Returns whether a transaction has a partition: NONE, or the error of Produce. Its arguments are transactional id,
-    producer id, producer epoch, topic and partition index."""
+    producer id, producer epoch, topic, partition index and the version of Produce."""
 
 SESSION_ID_BYTES = 4
 SESSION_ID_MAX = 2**31 - 1
@@ -27,7 +27,7 @@ MARKER_SIZE_BYTES = 78
 
 
 def _accept_transaction(
-    transactional_id: str | None, producer_id: int, producer_epoch: int, topic: str, partition: int
+    transactional_id: str | None, producer_id: int, producer_epoch: int, topic: str, partition: int, api_version: int
 ) -> ErrorCode:
     """Accept each transaction, as releases before 3.6 do."""
     return ErrorCode.NONE

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from kproto.message import Response
     from kproto_server.partition_log.stored_data import PendingAppend
     from kproto_server.persistence.worker_thread import WorkerThread
+    from kproto_server.requests.deferred import NoResponse
     from kproto_server.storage.log_writer import GroupCommit, LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 
     Item = Change | PendingAppend
     """What `settle` is called on when its batch is durable."""
 
-AnyResponse = TypeVar("AnyResponse", bound="Response | DeferredResponse")
+AnyResponse = TypeVar("AnyResponse", bound="Response | DeferredResponse | NoResponse")
 
 
 class GroupCommitLog(OffsetsLogs):

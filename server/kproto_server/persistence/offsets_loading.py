@@ -75,11 +75,11 @@ class OffsetsLoading:
             if not self._queue:
                 return False
             number, log = self._queue.pop(0)
-            slices = _slices(self._disk, log)
+            content = slices(self._disk, log)
             coordinator = self._coordinator
             offsets = coordinator.v0_offsets if number == V0_PARTITION else coordinator.offsets
             load = PartitionLoad(
-                coordinator, slices, coordinator.clock.now_ms(), offsets=offsets, templates=self._templates
+                coordinator, content, coordinator.clock.now_ms(), offsets=offsets, templates=self._templates
             )
             self._current = number, load
         number, load = self._current
@@ -110,6 +110,7 @@ class OffsetsLoading:
     def _keep_pending(self, number: int, load: PartitionLoad) -> None:
         """Keep offsets of open transactions, and groups that have nothing else (OC-57)."""
         if load.pending:
+            load.pending.note_visible(self._coordinator.offsets.offset_of)
             self._coordinator.pending_offsets[number] = load.pending
         for _, (group_id, _, _), _ in load.pending:
             if self._coordinator.groups.get(group_id) is None:
@@ -121,7 +122,7 @@ class OffsetsLoading:
         logger.info("loading offsets: %d %%, %d of %d partitions left", percent, len(self._queue) + 1, self._count)
 
 
-def _slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:
+def slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:
     """Yield the content of a log."""
     for segment in log.segments():
         file = disk.open(segment.path)

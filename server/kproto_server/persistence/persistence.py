@@ -29,6 +29,7 @@ from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog
 from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
+from kproto_server.persistence.transactions_loading import TransactionsLoading
 from kproto_server.persistence.unsynced_log import UnsyncedChangeLog
 from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.storage.disk import RealDisk
@@ -83,7 +84,7 @@ class Persistence:
                 segment_bytes=state.settings.current.int("offsets.topic.segment.bytes"),
                 batch_size_max_bytes=state.settings.current.int("message.max.bytes"),
                 opens=lambda topic: topic == OFFSETS_TOPIC,
-                opens_existing=lambda topic: topic not in (OFFSETS_TOPIC, TRANSACTION_TOPIC),
+                opens_existing=lambda topic: topic != OFFSETS_TOPIC,
                 extra_logs=(V0_LOG,),
             )
         except OSError as error:
@@ -125,7 +126,11 @@ class Persistence:
         state.coordinator.prepare_v0_log = self._prepare_v0_log
         # Compaction begins after loading, which reads the same segments.
         partitions = dict(self._log.partitions)
-        OffsetsLoading(state.coordinator, post, disk, partitions, self._compaction_task.start).start()
+        transactions = {number: log for (topic, number), log in self.log_dir.logs.items() if topic == TRANSACTION_TOPIC}
+        loading = TransactionsLoading(
+            state.transactions, state.clock.now_ms, post, disk, transactions, self._compaction_task.start
+        )
+        OffsetsLoading(state.coordinator, post, disk, partitions, loading.start).start()
 
     def _changed_broker_configs(self) -> dict[str, dict[str, str]]:
         """Return the dynamic configs of the brokers; none if they are those of a new cluster."""

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from kproto.message import Response
     from kproto_server.coordinator.change_log import Change
     from kproto_server.partition_log.stored_data import PendingAppend
-    from kproto_server.requests.deferred import DeferredResponse
+    from kproto_server.requests.deferred import DeferredResponse, NoResponse
     from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 
-ResponseT = TypeVar("ResponseT", bound="Response | DeferredResponse")
+ResponseT = TypeVar("ResponseT", bound="Response | DeferredResponse | NoResponse")
 
 
 class OffsetsLogs:

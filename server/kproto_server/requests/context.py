@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.partition_log.log_manager import LogManager
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.transactions.coordinator import TransactionCoordinator
 
 
 B = TypeVar("B", bound=VersionBehavior)
@@ -41,6 +42,7 @@ class RequestContext:
     kafka_version: KafkaVersion
     settings: DynamicSettings
     log_manager: LogManager
+    transactions: TransactionCoordinator
     node: Node
     """The broker that has the listener of the connection."""
     connection: ConnectionInfo

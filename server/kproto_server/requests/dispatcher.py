@@ -95,7 +95,7 @@ class Dispatcher:
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
         self._warned: set[tuple[int, str]] = set()
         """API key and client software of each warning of an API that does nothing."""
-        self.endpoints = _Endpoints(self._make_endpoint)
+        self.endpoints: dict[tuple[int, int], Endpoint] = _Endpoints(self._make_endpoint)
         """The endpoint of an API key and version.
 
         Raises:

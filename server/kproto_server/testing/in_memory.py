@@ -18,6 +18,7 @@ from kproto_server.requests.connection_state import BACKLOGGED
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
+from kproto_server.transactions.tasks import transaction_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +67,8 @@ class InMemoryBroker:
             if isinstance(created, int):
                 raise ValueError(f"topic {name!r} cannot be created: error {created}")
         ExpirationTask(self.state.coordinator, self.clock).start()
+        for task in transaction_tasks(self.state.transactions, self.clock):
+            task.start()
 
     def connect(self, client_id: str = "test", *, node_id: int = 1) -> ConnectedPair:
         """Return a new connection to a node, with the client's end of it.

@@ -1,0 +1,151 @@
+"""Offsets that producers commit in transactions: pending until the transaction's marker (OC-50 to OC-57).
+
+Theory of operation. The coordinator appends the offsets as a transactional batch, and adds them to the partition's
+`PendingOffsets` once the log has them. The marker makes them visible or drops them. A plain commit in between wins,
+because its record comes later (OC-56). Plain commits do not look for pending offsets; so the marker compares: if the
+visible offset is not the one that was visible before, it was committed later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.records.batch_header import CHECKED, CHECKED_FROM, TRANSACTIONAL
+from kproto.records.control import ControlType, build_end_marker
+from kproto_server.coordinator.change_log import NO_BATCH, Change
+from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.offsets_log.batches import offsets_compression, with_checksum
+from kproto_server.coordinator.offsets_log.commits import commit_batch
+from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
+    from kproto_server.coordinator.change_log import Batch
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
+
+
+def membership_error(group: Group | None, request: TxnOffsetCommitRequest, behavior: CoordinatorBehavior) -> ErrorCode:
+    """Return why a group rejects offsets of a transaction; NONE if it accepts them (OC-52, KIP-447)."""
+    generation, member_id = request.generation_id_or_member_epoch, request.member_id
+    instance_id = request.group_instance_id
+    if group is None or (group.state is GroupState.EMPTY and not group.members):
+        return _error_without_members(group, generation, member_id, behavior)
+    if generation < 0 and member_id == "" and instance_id is None:
+        return ErrorCode.NONE
+    if instance_id is not None and group.static_members.get(instance_id, member_id) != member_id:
+        return ErrorCode.FENCED_INSTANCE_ID
+    if behavior.requires_known_instance_id and instance_id is not None and instance_id not in group.static_members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    member = group.members.get(member_id)
+    if member is None and (member_id or behavior.requires_known_instance_id):
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    current = member.epoch if member is not None and group.kind == "consumer" else group.generation
+    if generation != current and (generation >= 0 or behavior.requires_known_instance_id):
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE
+
+
+def _error_without_members(
+    group: Group | None, generation: int, member_id: str, behavior: CoordinatorBehavior
+) -> ErrorCode:
+    if not behavior.requires_known_instance_id:
+        # Up to 2.8 each value is checked on its own.
+        if member_id:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        current = 0 if group is None else group.generation
+        return ErrorCode.ILLEGAL_GENERATION if generation >= 0 and generation != current else ErrorCode.NONE
+    if generation < 0:
+        return ErrorCode.NONE
+    if group is None and behavior.is_new_coordinator:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def add_offsets(
+    coordinator: GroupCoordinator,
+    partition: int,
+    group_id: str,
+    entries: CommitEntries,
+    producer_id: int,
+    producer_epoch: int,
+    now_ms: int,
+    on_settled: Callable[[int], object],
+) -> None:
+    """Append the offsets of a transaction; they are pending once the log has them.
+
+    ``on_settled``: called with 0, or the error of the write.
+    """
+    batch = NO_BATCH
+    if coordinator.log.keeps:
+        compression = offsets_compression(coordinator.settings.current)
+        batch = _transactional(
+            commit_batch(group_id, entries, now_ms, coordinator.behavior, compression), producer_id, producer_epoch
+        )
+    pending = coordinator.pending_offsets.setdefault(partition, PendingOffsets())
+
+    def settle(error: int) -> None:
+        if not error:
+            visible = coordinator.offsets.of_group(group_id)
+            record_offset = pending.next_record_offset()
+            pending.epochs[producer_id] = producer_epoch
+            for topic, offsets in entries:
+                before = visible.get(topic, {})
+                for index, stored in offsets:
+                    key = group_id, topic, index
+                    pending.add(producer_id, key, PendingOffset(record_offset, stored, before.get(index)))
+            if coordinator.groups.get(group_id) is None:
+                coordinator.groups.create(group_id, now_ms)
+        on_settled(error)
+
+    coordinator.log.append(partition, Change(group_id, settle), *batch)
+
+
+def _transactional(batch: Batch, producer_id: int, producer_epoch: int) -> Batch:
+    """Return a batch as part of a producer's transaction (OC-55)."""
+    encoded, record_count = batch
+    attributes, last_delta, first_ms, max_ms, _, _, sequence, count = CHECKED.unpack_from(encoded, CHECKED_FROM)
+    head = CHECKED.pack(
+        attributes | TRANSACTIONAL, last_delta, first_ms, max_ms, producer_id, producer_epoch, sequence, count
+    )
+    return with_checksum(head + encoded[CHECKED_FROM + CHECKED.size :]), record_count
+
+
+def end_offsets(
+    coordinator: GroupCoordinator,
+    partition: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    *,
+    commits: bool,
+    now_ms: int,
+) -> None:
+    """Append the marker of a producer's transaction to an offsets partition; then its offsets are visible or gone."""
+    batch = NO_BATCH
+    if coordinator.log.keeps:
+        marker = build_end_marker(
+            ControlType.COMMIT if commits else ControlType.ABORT,
+            offset=0,
+            timestamp=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            partition_leader_epoch=0,
+        )
+        batch = marker, 1
+
+    def settle(error: int) -> None:
+        pending = coordinator.pending_offsets.get(partition)
+        if error or pending is None:
+            return
+        visible = coordinator.offsets.offset_of
+        for (group_id, topic, index), stored in pending.end_live(producer_id, visible, commits=commits):
+            coordinator.offsets.apply_commit(group_id, [(topic, [(index, stored)])])
+
+    coordinator.log.append(partition, Change("", settle), *batch)

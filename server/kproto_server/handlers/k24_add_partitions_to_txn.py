@@ -1,0 +1,122 @@
+"""AddPartitionsToTxn (API key 24): add partitions to a producer's transaction (BA-101, BA-102)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from kproto_server.handlers._transactions import coordinator_error, known_error
+from kproto_server.transactions.transitions import ProducerIdAndEpoch
+from kproto_server.transactions.version_behavior import TransactionBehavior
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kproto.messages.k24_add_partitions_to_txn import (
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnTopic,
+        AddPartitionsToTxnTransaction,
+    )
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
+
+BATCHED_SINCE = 4
+"""The first version with several transactions, which brokers send for their clients."""
+FENCED_SINCE = 2
+"""The first version that may return PRODUCER_FENCED."""
+
+TopicResults = tuple[AddPartitionsToTxnTopicResult, ...]
+
+
+def handle(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse | DeferredResponse:
+    if context.api_version >= BATCHED_SINCE:
+        return _batch(request, context)
+    producer = ProducerIdAndEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+    results = _added(request.v3_and_below_transactional_id, producer, request.v3_and_below_topics, context)
+    return context.coordinator.log.then(
+        lambda: AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=results())
+    )
+
+
+def _batch(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse | DeferredResponse:
+    made = [(one.transactional_id, _of_transaction(one, context)) for one in request.transactions]
+
+    def respond() -> AddPartitionsToTxnResponse:
+        return AddPartitionsToTxnResponse(
+            throttle_time_ms=0,
+            results_by_transaction=tuple(
+                AddPartitionsToTxnResult(transactional_id=name, topic_results=results()) for name, results in made
+            ),
+        )
+
+    return context.coordinator.log.then(respond)
+
+
+def _of_transaction(one: AddPartitionsToTxnTransaction, context: RequestContext) -> Callable[[], TopicResults]:
+    producer = ProducerIdAndEpoch(one.producer_id, one.producer_epoch)
+    if not one.verify_only:
+        return _added(one.transactional_id, producer, one.topics, context)
+    errors = _partition_errors(one.topics, context)
+    if any(errors.values()):
+        return lambda: _results(one.topics, errors)
+    error = coordinator_error(one.transactional_id, context)
+    errors = {key: error or context.transactions.verify(one.transactional_id, producer, key) for key in errors}
+    return lambda: _results(one.topics, errors)
+
+
+def _added(
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    topics: Sequence[AddPartitionsToTxnTopic],
+    context: RequestContext,
+) -> Callable[[], TopicResults]:
+    """Add partitions; return the function that returns the results once the log has them."""
+    errors = _partition_errors(topics, context)
+    if any(errors.values()):
+        return lambda: _results(topics, errors)
+    error = coordinator_error(transactional_id, context)
+    if error:
+        return lambda: _results(topics, dict.fromkeys(errors, error))
+    outcome = context.transactions.add_partitions(transactional_id, producer, list(errors), context.now_ms)
+    return lambda: _results(topics, dict.fromkeys(errors, known_error(outcome.error, FENCED_SINCE, context)))
+
+
+def _partition_errors(topics: Sequence[AddPartitionsToTxnTopic], context: RequestContext) -> dict[tuple[str, int], int]:
+    """Return the error of each partition; if one has an error, the others have OPERATION_NOT_ATTEMPTED."""
+    errors: dict[tuple[str, int], int] = {}
+    internal_error = context.behavior(TransactionBehavior).internal_topic_error
+    for topic in topics:
+        known = context.cluster.topic(topic.name)
+        for index in topic.partitions:
+            if known is not None and known.internal:
+                error = internal_error
+            else:
+                exists = known is not None and known.partition(index) is not None
+                error = ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            errors[topic.name, index] = error
+    if any(errors.values()):
+        return {key: error or ErrorCode.OPERATION_NOT_ATTEMPTED for key, error in errors.items()}
+    return errors
+
+
+def _results(topics: Sequence[AddPartitionsToTxnTopic], errors: dict[tuple[str, int], int]) -> TopicResults:
+    return tuple(
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=tuple(
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=errors[topic.name, index])
+                for index in topic.partitions
+            ),
+        )
+        for topic in topics
+    )

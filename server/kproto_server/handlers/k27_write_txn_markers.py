@@ -1,0 +1,95 @@
+"""WriteTxnMarkers (API key 27): write the markers that end transactions, as coordinators and Admin clients ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k27_write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.coordinator.transactional_offsets import end_offsets
+from kproto_server.handlers._partitions import leader_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
+
+NO_EPOCH = -1
+
+
+def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse | DeferredResponse:
+    made = [
+        (
+            marker,
+            [
+                [_written(marker, topic.name, index, context) for index in topic.partition_indexes]
+                for topic in marker.topics
+            ],
+        )
+        for marker in request.markers
+    ]
+
+    def respond() -> WriteTxnMarkersResponse:
+        return WriteTxnMarkersResponse(
+            markers=tuple(
+                WritableTxnMarkerResult(
+                    producer_id=marker.producer_id,
+                    topics=tuple(
+                        WritableTxnMarkerTopicResult(
+                            name=topic.name,
+                            partitions=tuple(
+                                WritableTxnMarkerPartitionResult(partition_index=index, error_code=error())
+                                for index, error in zip(topic.partition_indexes, errors, strict=True)
+                            ),
+                        )
+                        for topic, errors in zip(marker.topics, of_topics, strict=True)
+                    ),
+                )
+                for marker, of_topics in made
+            )
+        )
+
+    return context.coordinator.log.then(respond)
+
+
+def _written(marker: WritableTxnMarker, name: str, index: int, context: RequestContext) -> Callable[[], int]:
+    """Write a marker to a partition; return the function that returns its error once the log has it."""
+    topic = context.cluster.topic(name)
+    partition = (topic and topic.partition(index)) or None
+    error: int = leader_error(partition, context.node.node_id, NO_EPOCH)
+    if error or topic is None or partition is None:
+        return lambda: error
+    if name == OFFSETS_TOPIC:
+        end_offsets(
+            context.coordinator,
+            index,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            commits=marker.transaction_result,
+            now_ms=context.now_ms,
+        )
+        return lambda: ErrorCode.NONE
+    append = context.log_manager.append_marker(
+        topic,
+        partition,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        coordinator_epoch=marker.coordinator_epoch,
+        commit=marker.transaction_result,
+        transaction_version=marker.transaction_version,
+        now_ms=context.now_ms,
+    )
+    if isinstance(append, ErrorCode):
+        refused = append
+        return lambda: refused
+    written = append
+    return lambda: written.error

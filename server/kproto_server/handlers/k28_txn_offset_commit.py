@@ -1,0 +1,192 @@
+"""TxnOffsetCommit (API key 28): commit a group's offsets in a producer's transaction (OC-50 to OC-55)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.coordinator.commit import DEFAULT, expire_timestamp, limits_of, metadata_too_large
+from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.coordinator.transactional_offsets import add_offsets, membership_error
+from kproto_server.handlers._member_requests import GroupIdBehavior
+from kproto_server.handlers._offsets import OffsetsBehavior
+from kproto_server.handlers._transactions import known_error
+from kproto_server.transactions.transitions import ProducerIdAndEpoch
+from kproto_server.transactions.version_behavior import TransactionBehavior
+
+if TYPE_CHECKING:
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+    from kproto_server.cluster.topics import Topic
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
+    from kproto_server.transactions.coordinator import Outcome
+
+TOPIC_IDS_SINCE = 6
+ADDS_OFFSETS_SINCE = 5
+"""The first version that does what AddOffsetsToTxn does (KIP-890)."""
+ABORTABLE_SINCE = 4
+"""The first version that may return TRANSACTION_ABORTABLE (OC-54)."""
+LOADING_SINCE = 2
+"""The first version whose clients know COORDINATOR_LOAD_IN_PROGRESS (OC-53)."""
+NEVER = 2**15
+
+Errors = dict[tuple[str, bytes, int], int]
+"""Topic name, topic id, partition."""
+
+
+def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse | DeferredResponse:
+    errors: Errors = {}
+    entries: list[tuple[str, list[tuple[int, OffsetAndMetadata]]]] = []
+    for topic in request.topics:
+        _decide(topic, errors, entries, context)
+    if not entries and not any(error == ErrorCode.OFFSET_METADATA_TOO_LARGE for error in errors.values()):
+        return _response(request, errors)
+    error, added = _group_error(request, context)
+    if error:
+        _fail(errors, error, context)
+        return _response(request, errors)
+    if not entries:
+        return _response(request, errors)
+    partition = context.coordinator.owned_partition(context.node, request.group_id)
+    assert partition is not None, "the node coordinates the group"
+    failed = added
+
+    def settle(log_error: int) -> None:
+        failed.error = failed.error or log_error
+
+    add_offsets(
+        context.coordinator,
+        partition,
+        request.group_id,
+        entries,
+        request.producer_id,
+        request.producer_epoch,
+        context.now_ms,
+        settle,
+    )
+
+    def respond() -> TxnOffsetCommitResponse:
+        if failed.error:
+            _fail(errors, failed.error, context)
+        return _response(request, errors)
+
+    return context.coordinator.log.then(respond)
+
+
+def _decide(
+    topic: TxnOffsetCommitRequestTopic,
+    errors: Errors,
+    entries: list[tuple[str, list[tuple[int, OffsetAndMetadata]]]],
+    context: RequestContext,
+) -> None:
+    """Add the offsets of a topic to the entries, or their errors."""
+    coordinator = context.coordinator
+    known, unknown_error = _topic(topic, context)
+    limits = limits_of(context.settings.current)
+    expire_ms = expire_timestamp(context.now_ms, DEFAULT, limits, coordinator.behavior)
+    checks_partitions = context.behavior(OffsetsBehavior).checks_partitions_of_commit
+    accepted: list[tuple[int, OffsetAndMetadata]] = []
+    for one in topic.partitions:
+        index, metadata = one.partition_index, one.committed_metadata or ""
+        error = ErrorCode.NONE
+        if known is None:
+            error = unknown_error
+        elif checks_partitions and known.partition(index) is None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif metadata_too_large(metadata, limits.metadata_max_bytes):
+            error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            stored = OffsetAndMetadata(
+                one.committed_offset, one.committed_leader_epoch, metadata, context.now_ms, expire_ms, known.topic_id
+            )
+            accepted.append((index, stored))
+        errors[topic.name, topic.topic_id, index] = error
+    if accepted and known is not None:
+        entries.append((known.name, accepted))
+
+
+def _topic(topic: TxnOffsetCommitRequestTopic, context: RequestContext) -> tuple[Topic | None, ErrorCode]:
+    if context.api_version >= TOPIC_IDS_SINCE:
+        return context.cluster.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+    return context.cluster.topic(topic.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> tuple[int, Outcome]:
+    """Return why no offset of the request is accepted, and the outcome of adding them to the transaction."""
+    from kproto_server.transactions.coordinator import Outcome
+
+    coordinator = context.coordinator
+    if not request.group_id and context.behavior(GroupIdBehavior).members_need_group_id:
+        return ErrorCode.INVALID_GROUP_ID, Outcome()
+    error = coordinator.error_at(context.node, request.group_id)
+    if error:
+        return error, Outcome()
+    outcome = Outcome(_transaction_error(request, context))
+    if outcome.error:
+        return outcome.error, outcome
+    group = coordinator.group(request.group_id)
+    return membership_error(group, request, coordinator.behavior), outcome
+
+
+def _transaction_error(request: TxnOffsetCommitRequest, context: RequestContext) -> int:
+    """Return why the offsets partition is no part of the producer's transaction (OC-54)."""
+    partition = context.coordinator.partition_of(request.group_id)
+    assert partition is not None, "the node coordinates the group"
+    behavior = context.behavior(TransactionBehavior)
+    if not behavior.verifies_partitions:
+        if request.producer_epoch < 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        pending = context.coordinator.pending_offsets.get(partition)
+        if pending is None or not behavior.fences_old_epochs_of_offsets:
+            return ErrorCode.NONE
+        is_old = request.producer_epoch < pending.epochs.get(request.producer_id, 0)
+        return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else ErrorCode.NONE
+    if not request.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    key = OFFSETS_TOPIC, partition
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    transactions = context.transactions
+    if context.api_version >= ADDS_OFFSETS_SINCE:
+        error = transactions.add_partitions(request.transactional_id, producer, [key], context.now_ms).error
+        return known_error(error, NEVER, context)
+    if not context.settings.current.bool("transaction.partition.verification.enable"):
+        return ErrorCode.NONE
+    error = known_error(transactions.verify(request.transactional_id, producer, key), NEVER, context)
+    if error == ErrorCode.TRANSACTION_ABORTABLE and context.api_version < ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
+    return error
+
+
+def _fail(errors: Errors, error: int, context: RequestContext) -> None:
+    """Set the error of all partitions that exist."""
+    if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.api_version < LOADING_SINCE:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    for key, own in errors.items():
+        if own in (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE):
+            errors[key] = error
+
+
+def _response(request: TxnOffsetCommitRequest, errors: Errors) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        throttle_time_ms=0,
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=one.partition_index,
+                        error_code=errors[topic.name, topic.topic_id, one.partition_index],
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )

@@ -1,0 +1,81 @@
+"""The records of `__transaction_state`: transactional ids as Kafka writes and reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.records.coordinator import CoordinatorRecord, encode_key, encode_value
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
+from kproto.records.transaction_state import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionStatus,
+    read_transaction_record,
+)
+from kproto_server.transactions.transaction import TransactionValues
+
+if TYPE_CHECKING:
+    from kproto_server.transactions.version_behavior import TransactionBehavior
+
+
+def transaction_batch(
+    transactional_id: str, values: TransactionValues | None, now_ms: int, behavior: TransactionBehavior
+) -> bytes:
+    """Return a batch with the record of a transactional id, or with its tombstone.
+
+    Raises:
+        EncodeError: the transactional id is too long for the format.
+    """
+    key = encode_key(TransactionLogKey(transactional_id=transactional_id))
+    value = None if values is None else encode_value(_value(values), behavior.value_version)
+    return build_record_batch([Record(key, value, timestamp=now_ms, offset=0)])
+
+
+def _value(values: TransactionValues) -> TransactionLogValue:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(values.partitions):
+        topics.setdefault(topic, []).append(index)
+    schemas = tuple(PartitionsSchema(topic=topic, partition_ids=tuple(found)) for topic, found in topics.items())
+    return TransactionLogValue(
+        producer_id=values.producer_id,
+        previous_producer_id=values.previous_producer_id,
+        next_producer_id=values.next_producer_id,
+        producer_epoch=values.epoch,
+        transaction_timeout_ms=values.timeout_ms,
+        transaction_status=values.status,
+        # Kafka writes null for Empty.
+        transaction_partitions=None if values.status is TransactionStatus.EMPTY else schemas,
+        transaction_last_update_timestamp_ms=values.updated_ms,
+        transaction_start_timestamp_ms=values.start_ms,
+        client_transaction_version=values.client_version,
+    )
+
+
+def read_transaction(key: bytes | None, value: bytes | None) -> tuple[str, TransactionValues | None] | None:
+    """Return the transactional id and the values of a record, or None for its tombstone; None: an unknown record type.
+
+    Raises:
+        DecodeError: key or value is malformed.
+    """
+    found = read_transaction_record(key, value)
+    if not isinstance(found, CoordinatorRecord) or not isinstance(found.key, TransactionLogKey):
+        return None
+    stored = found.value
+    if not isinstance(stored, TransactionLogValue):
+        return found.key.transactional_id, None
+    return found.key.transactional_id, TransactionValues(
+        producer_id=stored.producer_id,
+        epoch=stored.producer_epoch,
+        timeout_ms=stored.transaction_timeout_ms,
+        updated_ms=stored.transaction_last_update_timestamp_ms,
+        status=TransactionStatus(stored.transaction_status),
+        partitions=frozenset(
+            (topic.topic, index) for topic in stored.transaction_partitions or () for index in topic.partition_ids
+        ),
+        start_ms=stored.transaction_start_timestamp_ms,
+        previous_producer_id=stored.previous_producer_id,
+        next_producer_id=stored.next_producer_id,
+        client_version=stored.client_transaction_version,
+    )

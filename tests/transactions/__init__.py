@@ -1,0 +1,1 @@
+"""Transactions: the coordinator, compared with recorded brokers and used by real clients."""

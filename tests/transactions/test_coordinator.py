@@ -1,0 +1,194 @@
+"""The transaction coordinator without a network: epochs, timeouts, expiration, stopped nodes, and a reset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k66_list_transactions import ListTransactionsRequest
+from kproto.records.transaction_state import TransactionStatus
+from kproto_server.testing.in_memory import DAY_MS, InMemoryBroker
+from kproto_server.transactions.transaction import EPOCH_MAX, TransactionValues
+
+START = InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000)
+
+
+class Client:
+    """A producer with the transactional id "a" and topic "t"."""
+
+    def __init__(self, broker: InMemoryBroker, node_id: int = 1) -> None:
+        self.connection = broker.connect(node_id=node_id)
+        self.producer_id = self.epoch = -1
+
+    def start(self, **fields: Any) -> Any:
+        response: Any = self.connection.ask(START.replace(**fields), 5)
+        if not response.error_code:
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
+        return response
+
+    def add(self, index: int = 0) -> int:
+        topics = (AddPartitionsToTxnTopic(name="t", partitions=(index,)),)
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="a",
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=topics,
+        )
+        response: Any = self.connection.ask(request, 3)
+        error: int = response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+        return error
+
+    def end(self, version: int = 4, *, commits: bool = True) -> Any:
+        response: Any = self.connection.ask(
+            EndTxnRequest(
+                transactional_id="a", producer_id=self.producer_id, producer_epoch=self.epoch, committed=commits
+            ),
+            version,
+        )
+        if version >= 5 and not response.error_code:
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
+        return response
+
+
+def new_broker(brokers: int = 1) -> InMemoryBroker:
+    broker = InMemoryBroker(topics={"t": 2}, brokers=brokers)
+    assert broker.state.cluster.ensure_internal_topic("__transaction_state", broker.clock.now_ms())
+    return broker
+
+
+def values(broker: InMemoryBroker) -> TransactionValues:
+    return broker.state.transactions.transactions["a"].values
+
+
+def with_epoch(broker: InMemoryBroker, epoch: int) -> None:
+    transaction = broker.state.transactions.transactions["a"]
+    transaction.values = transaction.values._replace(epoch=epoch)
+
+
+def test_exhausted_epochs_give_a_new_producer_id() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    first = client.producer_id
+    with_epoch(broker, EPOCH_MAX - 1)
+    client.start()
+    assert (client.producer_id != first, client.epoch) == (True, 0)
+
+
+def test_a_producer_that_knows_its_exhausted_epoch_may_repeat_the_request() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    first = client.producer_id
+    with_epoch(broker, EPOCH_MAX - 1)
+    made = client.start(producer_id=first, producer_epoch=EPOCH_MAX - 1)
+    again = client.start(producer_id=first, producer_epoch=EPOCH_MAX - 1)
+    assert (made.producer_id, made.producer_epoch) == (again.producer_id, again.producer_epoch)
+    assert made.producer_id != first
+
+
+def test_an_end_with_an_exhausted_epoch_gives_a_new_producer_id() -> None:
+    """KIP-890: the markers have the last epoch of the old id."""
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    first = client.producer_id
+    with_epoch(broker, EPOCH_MAX - 1)
+    client.epoch = EPOCH_MAX - 1
+    assert client.add() == 0
+    assert client.end(5).error_code == 0
+    assert (client.producer_id != first, client.epoch) == (True, 0)
+    new_id, client.producer_id, client.epoch = client.producer_id, first, EPOCH_MAX - 1
+    assert client.end(5).error_code == 0
+    assert client.producer_id == new_id
+
+
+@pytest.mark.parametrize("timeout_ms", [1, 60_000])
+def test_a_transaction_is_aborted_after_its_timeout(timeout_ms: int) -> None:
+    """BA-106."""
+    broker = new_broker()
+    client = Client(broker)
+    client.start(transaction_timeout_ms=timeout_ms)
+    client.add()
+    broker.advance(milliseconds=timeout_ms - 1)
+    assert values(broker).status is TransactionStatus.ONGOING
+    broker.advance(milliseconds=10_001)
+    assert values(broker).status is TransactionStatus.COMPLETE_ABORT
+    assert client.end().error_code == ErrorCode.PRODUCER_FENCED
+
+
+def test_unused_transactional_ids_expire() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    broker.advance(days=6.9)
+    assert client.add() == 0
+    assert client.end().error_code == 0
+    broker.advance(days=6.9)
+    assert "a" in broker.state.transactions.transactions
+    broker.advance(milliseconds=0.2 * DAY_MS)
+    assert not broker.state.transactions.transactions
+    assert client.add() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_transaction_ends_when_all_its_partitions_have_a_leader_again() -> None:
+    broker = new_broker(brokers=3)
+    cluster = broker.state.cluster
+    coordinator = cluster.transaction_coordinator_of("a")
+    assert coordinator is not None
+    client = Client(broker, coordinator.node_id)
+    client.start()
+    index = next(index for index, one in enumerate(cluster.topics["t"].partitions) if one.leader != coordinator.node_id)
+    leader = cluster.topics["t"].partitions[index].leader
+    assert client.add(index) == 0
+    cluster.stop_node(leader)
+    assert client.end().error_code == 0
+    assert values(broker).status is TransactionStatus.PREPARE_COMMIT
+    assert client.add(index) == ErrorCode.CONCURRENT_TRANSACTIONS
+    cluster.start_node(leader)
+    broker.advance(milliseconds=100)
+    assert values(broker).status is TransactionStatus.COMPLETE_COMMIT
+    assert client.add(index) == 0
+
+
+def test_a_node_that_does_not_lead_the_partition_is_no_coordinator() -> None:
+    broker = new_broker(brokers=3)
+    coordinator = broker.state.cluster.transaction_coordinator_of("a")
+    assert coordinator is not None
+    other = next(node for node in (1, 2, 3) if node != coordinator.node_id)
+    client = Client(broker, other)
+    assert client.start().error_code == ErrorCode.NOT_COORDINATOR
+    assert client.add() == ErrorCode.NOT_COORDINATOR
+    assert client.end().error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_reset_forgets_transactional_ids() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    broker.state.reset()
+    assert client.end().error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_transaction_is_complete_when_its_response_comes() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    for _ in range(3):
+        assert (client.add(), client.end().error_code) == (0, 0)
+        assert values(broker).status is TransactionStatus.COMPLETE_COMMIT
+
+
+def test_transactions_are_listed_by_pattern() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    for pattern, found in (("[ab]", 1), ("b", 0), (None, 1), ("", 1)):
+        request = ListTransactionsRequest(state_filters=(), producer_id_filters=(), transactional_id_pattern=pattern)
+        response: Any = client.connection.ask(request, 2)
+        assert len(response.transaction_states) == found

@@ -1,0 +1,147 @@
+"""Transactions with a data directory: a restart, and a process that ends anywhere between two writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kproto.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kproto.records.transaction_state import TransactionStatus
+from kproto_server.configuration.data_directory import Durability
+from kproto_server.transactions import transitions
+from kproto_server.transactions.transaction import TransactionValues
+from tests.persistence.disk_broker import DiskBroker
+
+SETTINGS = {"transaction.state.log.num.partitions": "2", "auto.create.topics.enable": "true"}
+DURABILITIES: list[Durability] = ["fsync", "os"]
+
+
+class Producer:
+    """A producer with the transactional id "a" that also commits an offset of the group "g"."""
+
+    def __init__(self, broker: DiskBroker) -> None:
+        self.broker = broker
+        for key_type in (0, 1):
+            for _ in range(2):
+                broker.ask(FindCoordinatorRequest(key="a", key_type=key_type), 2)
+        for _ in range(2):
+            broker.ask(MetadataRequest(topics=(MetadataRequestTopic(name="t"),), allow_auto_topic_creation=True), 4)
+        self.producer_id = self.epoch = -1
+
+    def start(self) -> Any:
+        response = self.broker.ask(InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000), 2)
+        self.producer_id, self.epoch = response.producer_id, response.producer_epoch
+        return response
+
+    def begin(self, offset: int) -> None:
+        added = self.broker.ask(
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="a",
+                v3_and_below_producer_id=self.producer_id,
+                v3_and_below_producer_epoch=self.epoch,
+                v3_and_below_topics=(AddPartitionsToTxnTopic(name="t", partitions=(0,)),),
+            ),
+            2,
+        )
+        assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+        own: Any = {
+            "transactional_id": "a",
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+            "group_id": "g",
+        }
+        assert self.broker.ask(AddOffsetsToTxnRequest(**own), 2).error_code == 0
+        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        committed = self.broker.ask(
+            TxnOffsetCommitRequest(**own, topics=(TxnOffsetCommitRequestTopic(name="t", partitions=(partition,)),)), 2
+        )
+        assert committed.topics[0].partitions[0].error_code == 0
+
+    def end(self, *, commits: bool = True) -> int:
+        request = EndTxnRequest(
+            transactional_id="a", producer_id=self.producer_id, producer_epoch=self.epoch, committed=commits
+        )
+        error: int = self.broker.ask(request, 2).error_code
+        return error
+
+    def offset(self, *, stable: bool = False) -> tuple[int, int]:
+        """Return the offset of the group "g" and its error."""
+        topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
+        response = self.broker.ask(OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable), 7)
+        found = response.topics[0].partitions[0]
+        return found.committed_offset, found.error_code
+
+    @property
+    def values(self) -> TransactionValues:
+        return self.broker.broker.state.transactions.transactions["a"].values
+
+
+def _kill(broker: DiskBroker) -> None:
+    """Kill the process when all that it has appended is on the disk, and have the next one do the same."""
+    _settle(broker)
+    broker.kill()
+    _settle(broker)
+
+
+def _settle(broker: DiskBroker) -> None:
+    broker.persistence.flush()
+    broker.persistence.drain()
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_goes_on_after_a_restart(durability: Durability, commits: bool) -> None:
+    broker = DiskBroker(durability, SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    producer.begin(5)
+    assert producer.end() == 0
+    producer.begin(7)
+    _kill(broker)
+    assert producer.values.status is TransactionStatus.ONGOING
+    assert (producer.offset(), producer.offset(stable=True)) == ((5, 0), (-1, 88))
+    assert producer.end(commits=commits) == 0
+    assert producer.offset(stable=True) == (7 if commits else 5, 0)
+    _kill(broker)
+    assert producer.offset(stable=True) == (7 if commits else 5, 0)
+    assert producer.start().producer_epoch == 1
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_decision_in_the_log_is_carried_out_after_a_restart(durability: Durability, commits: bool) -> None:
+    """The process ended before the first marker."""
+    broker = DiskBroker(durability, SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    producer.begin(5)
+    coordinator = broker.broker.state.transactions
+    transaction = coordinator.transactions["a"]
+    decided = transitions.prepared(transaction.values, commits, 0, lambda: 0, broker.broker.clock.now_ms())
+    coordinator._append(transaction, decided, broker.broker.clock.now_ms())
+    _kill(broker)
+    assert producer.offset(stable=True) == (5 if commits else -1, 0)
+    complete = TransactionStatus.COMPLETE_COMMIT if commits else TransactionStatus.COMPLETE_ABORT
+    assert producer.values.status is complete
+    assert producer.end(commits=commits) == 0
+
+
+def test_an_expired_transactional_id_stays_away() -> None:
+    broker = DiskBroker("fsync", SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    broker.broker.state.transactions.remove_expired(broker.broker.clock.now_ms() + 604_800_001)
+    _kill(broker)
+    assert not broker.broker.state.transactions.transactions
