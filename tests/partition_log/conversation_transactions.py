@@ -96,8 +96,12 @@ def look(
             for timestamp in times:
                 about = f"{note}: {name}, time {timestamp}"
                 offsets(talk, about, {topic: {0: timestamp}}, version, isolation_level=level)
+    describe_producers(talk, f"{note}: producers", topic)
+
+
+def describe_producers(talk: Talk, note: str, topic: str) -> Any:
     asked = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0,)),))
-    talk.ask(f"{note}: producers", asked, 0)
+    return talk.ask(note, asked, 0)
 
 
 def isolation(talk: Talk) -> None:

@@ -191,11 +191,13 @@ class StoredData(PartitionData):
             self._index_batch(base_offset, last_offset, size, max_timestamp, epoch)
             if magic == MAGIC and producer_id != NO_PRODUCER_ID:
                 restores = self._restores_producers or producer_id in self._lost_producers
-                if attributes & CONTROL:
-                    self._index_producer(file.read_at(position, size), restores_producers=restores)
-                elif restores or attributes & TRANSACTIONAL:
-                    header = data[position - start : position - start + HEADER_SIZE]
-                    self._index_producer(header, restores_producers=restores)
+                if restores or attributes & TRANSACTIONAL:
+                    # Of a batch without a marker, the header is enough.
+                    needed = size if attributes & CONTROL else HEADER_SIZE
+                    batch = data[position - start : position - start + needed]
+                    if len(batch) < needed:
+                        batch = file.read_at(position, needed)
+                    self._index_producer(batch, restores_producers=restores)
             position += size
         return position
 

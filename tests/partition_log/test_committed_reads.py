@@ -1,0 +1,122 @@
+"""The isolation level read_committed: fetches that wait, long logs, markers that are not durable yet (BA-75)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.records.batch_header import TRANSACTIONAL
+from kproto.records.batches import read_batches
+from kproto_server.partition_log.partition_data import INDEX_INTERVAL_BYTES, Append
+from kproto_server.testing import InMemoryBroker
+from tests.partition_log.conversation_chapters import batch
+from tests.persistence.disk_broker import DiskBroker
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+PRODUCER = 7
+
+
+def produce_request(sequence: int, *, flags: int = TRANSACTIONAL, epoch: int = 0, size: int = 3) -> ProduceRequest:
+    encoded = batch(producer_id=PRODUCER, producer_epoch=epoch, base_sequence=sequence, flags=flags, size=size)
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=encoded),))
+    return ProduceRequest(transactional_id="id", acks=-1, timeout_ms=1000, topic_data=(data,))
+
+
+def error_of(response: Any) -> int:
+    return int(response.responses[0].partition_responses[0].error_code)
+
+
+def fetch_request(offset: int, *, max_wait_ms: int = 0, partition_max_bytes: int = 1 << 20) -> FetchRequest:
+    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
+    topic = FetchTopic(topic="t", partitions=(partition,))
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, isolation_level=1, topics=(topic,))
+
+
+def mark(state: BrokerState, *, commit: bool, epoch: int = 0, transaction_version: int = 0) -> Append | ErrorCode:
+    topic = state.cluster.topics["t"]
+    return state.log_manager.append_marker(
+        topic,
+        topic.partitions[0],
+        producer_id=PRODUCER,
+        producer_epoch=epoch,
+        coordinator_epoch=0,
+        commit=commit,
+        transaction_version=transaction_version,
+        now_ms=0,
+    )
+
+
+def test_a_fetch_waits_for_the_marker_of_a_transaction() -> None:
+    broker = InMemoryBroker(kafka_version="3.5", topics={"t": 1})
+    consumer, producer = broker.connect("consumer"), broker.connect("producer")
+    consumer.send(fetch_request(0, max_wait_ms=60_000), 4)
+    assert error_of(producer.ask(produce_request(0), 8)) == 0
+    assert not consumer.responses
+    mark(broker.state, commit=True)
+    broker.deliver()
+    (response,) = consumer.responses
+    found: Any = response
+    (partition,) = found.responses[0].partitions
+    assert (partition.last_stable_offset, partition.aborted_transactions) == (2, ())
+    assert [one.last_offset for one in read_batches(partition.records)] == [0, 1]
+
+
+def test_of_a_long_log_only_the_aborted_transactions_near_the_records_are_listed() -> None:
+    broker = InMemoryBroker(kafka_version="3.5", topics={"t": 1})
+    client = broker.connect()
+    count = 40
+    for number in range(count):
+        assert error_of(client.ask(produce_request(number, size=INDEX_INTERVAL_BYTES // 4), 8)) == 0
+        mark(broker.state, commit=False)
+    for first in (0, count):
+        fetched: Any = client.ask(fetch_request(first, partition_max_bytes=1), 4)
+        aborted = [one.first_offset for one in fetched.responses[0].partitions[0].aborted_transactions]
+        assert aborted == [first + 2 * number for number in range(len(aborted))]
+        assert 1 <= len(aborted) < 8
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_last_stable_offset_rises_when_the_marker_is_durable(commit: bool) -> None:
+    broker = DiskBroker("fsync")
+    state = broker.broker.state
+    state.cluster.create_topic("t", partition_count=1, replication_factor=1)
+    assert error_of(broker.ask(produce_request(0), 8)) == 0
+    data = state.cluster.topics["t"].partitions[0].data
+    appended = mark(state, commit=commit)
+    assert isinstance(appended, Append)
+    assert (data.next_offset, data.last_stable_offset) == (1, 0)
+    assert not data.producers.has_open_transaction(PRODUCER, 0)
+    broker.persistence.flush()
+    broker.persistence.drain()
+    assert (appended.base_offset, appended.error) == (1, 0)
+    assert (data.next_offset, data.last_stable_offset) == (2, 2)
+    assert len(data.transactions.aborted_in(0, 2)) == (0 if commit else 1)
+
+
+def test_a_marker_that_is_not_written_leaves_the_transaction_open() -> None:
+    """The coordinator writes the marker again, with the same epoch."""
+    broker = DiskBroker("os")
+    state = broker.broker.state
+    state.cluster.create_topic("t", partition_count=1, replication_factor=1)
+    for sequence in range(2):
+        assert error_of(broker.ask(produce_request(sequence), 8)) == 0
+    broker.disk.fails = lambda operation: operation.kind == "write"
+    failed = mark(state, commit=True, epoch=1, transaction_version=2)
+    assert isinstance(failed, Append)
+    assert failed.error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert error_of(broker.ask(produce_request(2), 8)) == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.disk.fails = lambda operation: False
+    data = state.cluster.topics["t"].partitions[0].data
+    assert data.producers.has_open_transaction(PRODUCER, 0)
+    assert data.last_stable_offset == 0
+    assert error_of(broker.ask(produce_request(2), 8)) == 0
+    appended = mark(state, commit=True, epoch=1, transaction_version=2)
+    assert isinstance(appended, Append)
+    assert (appended.error, data.last_stable_offset) == (0, 4)
+    assert mark(state, commit=True) is ErrorCode.INVALID_PRODUCER_EPOCH
