@@ -13,19 +13,24 @@ from kproto_server.configuration.dynamic_settings import DynamicSettings
 from kproto_server.coordinator.coordinator import GroupCoordinator
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.partition_log.log_manager import LogManager
-from kproto_server.transactions.coordinator import TransactionCoordinator
-from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.codes import ErrorCode
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.transactions.coordinator import TransactionCoordinator
 
 
 class BrokerState:
     """The parts of one broker process. Handlers get them one by one, in their `RequestContext`."""
 
-    __slots__ = ("clock", "cluster", "coordinator", "kafka_version", "log_manager", "settings", "transactions")
+    __slots__ = (
+        "_transactions", "clock", "cluster", "coordinator", "find_transactions", "kafka_version", "log_manager",
+        "settings",
+    )  # fmt: skip
 
     def __init__(
         self, kafka_version: KafkaVersion, settings: Settings, cluster: Cluster, clock: Clock | None = None
@@ -39,8 +44,39 @@ class BrokerState:
             kafka_version.behavior(CoordinatorBehavior), self.settings, cluster.topics, self.clock, cluster.random_bytes
         )
         self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
-        self.transactions: TransactionCoordinator = TransactionCoordinator(
-            kafka_version.behavior(TransactionBehavior), self.settings, cluster, self.coordinator, self.log_manager
+        self.log_manager.verify_transaction = self._verify_transaction
+        self._transactions: TransactionCoordinator | None = None
+        self.find_transactions: Callable[[], TransactionCoordinator] = lambda: self.transactions
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator, made at its first use: to import it takes 3 % of a start."""
+        if self._transactions is None:
+            from kproto_server.transactions.coordinator import TransactionCoordinator
+            from kproto_server.transactions.version_behavior import TransactionBehavior
+
+            behavior = self.kafka_version.behavior(TransactionBehavior)
+            self._transactions = TransactionCoordinator(
+                behavior, self.settings, self.cluster, self.coordinator, self.log_manager
+            )
+        return self._transactions
+
+    @property
+    def used_transactions(self) -> TransactionCoordinator | None:
+        """The transaction coordinator if it was used, for tasks that have nothing to do otherwise."""
+        return self._transactions
+
+    def _verify_transaction(
+        self,
+        transactional_id: str | None,
+        producer_id: int,
+        producer_epoch: int,
+        topic: str,
+        partition: int,
+        api_version: int,
+    ) -> ErrorCode:
+        return self.transactions.verify_for_produce(
+            transactional_id, producer_id, producer_epoch, topic, partition, api_version
         )
 
     def notes(self) -> list[str]:
@@ -58,5 +94,6 @@ class BrokerState:
         self.cluster.reset()
         self.settings.reset()
         self.coordinator.reset()
-        self.transactions.forget()
+        if self._transactions is not None:
+            self._transactions.forget()
         self.log_manager.reset()

@@ -63,7 +63,14 @@ def request_context(
 ) -> RequestContext:
     """Return the context of a request to a node."""
     node = state.cluster.nodes[node_id]
-    parts = state.coordinator, state.cluster, state.kafka_version, state.settings, state.log_manager, state.transactions
+    parts = (
+        state.coordinator,
+        state.cluster,
+        state.kafka_version,
+        state.settings,
+        state.log_manager,
+        state.find_transactions,
+    )
     return RequestContext(*parts, node, connection, api_key, version, "test", now_ms)
 
 

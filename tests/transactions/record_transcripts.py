@@ -67,7 +67,7 @@ def _run_on_broker(address: str, release: str, name: str, tier: int) -> Transcri
 def run_on_kproto(release: str, name: str, tier: int) -> Transcript:
     """Run a script against kproto, in the Kafka version of the release."""
     state = new_state(release, settings=SETTINGS, topics={"t": 2}, clock=virtual_clock())
-    for task in transaction_tasks(state.transactions, state.clock):
+    for task in transaction_tasks(lambda: state.used_transactions, state.settings, state.clock):
         task.start()
     transport = InMemoryTransport(state)
     while not is_ready(transport):

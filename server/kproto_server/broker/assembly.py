@@ -74,7 +74,7 @@ def assemble(
         cluster.on_topic_deleted = request_log.topic_deleted
     producer_task = ProducerExpirationTask(state.settings, cluster.topics, clock)
     producer_task.start()
-    transaction_aborts, transactional_ids = transaction_tasks(state.transactions, clock)
+    transaction_aborts, transactional_ids = transaction_tasks(lambda: state.used_transactions, state.settings, clock)
     transaction_aborts.start()
     transactional_ids.start()
     tasks = (expiration_task, retention_task, producer_task, transaction_aborts, transactional_ids)

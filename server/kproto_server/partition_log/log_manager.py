@@ -26,13 +26,6 @@ SESSION_ID_MAX = 2**31 - 1
 MARKER_SIZE_BYTES = 78
 
 
-def _accept_transaction(
-    transactional_id: str | None, producer_id: int, producer_epoch: int, topic: str, partition: int, api_version: int
-) -> ErrorCode:
-    """Accept each transaction, as releases before 3.6 do."""
-    return ErrorCode.NONE
-
-
 class LogManager:
     """The partitions of all topics, for the handlers that read and write records."""
 
@@ -58,7 +51,7 @@ class LogManager:
         `persistence` sets it."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
-        self.verify_transaction: VerifyTransaction = _accept_transaction
+        self.verify_transaction: VerifyTransaction
         """Called before the first batch of a transaction in a partition is appended (KIP-890)."""
 
     def fetch_sessions(self, node_id: int) -> FetchSessionCache:

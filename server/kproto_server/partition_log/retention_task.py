@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import PeriodicTask
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.retention import UNLIMITED, RetentionConfig, expired_count, memory_segments
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
@@ -92,6 +91,8 @@ class RetentionTask(PeriodicTask):
         if count:
             data.delete_before(segments[count - 1].next_offset)
         if is_compacted and len(segments) - count > 1:
+            from kproto_server.partition_log.memory_compaction import compaction  # rarely used: not at the start
+
             # The active segment is never compacted.
             settings = self._settings.current
             delete_retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))

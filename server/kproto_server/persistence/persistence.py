@@ -29,7 +29,6 @@ from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog
 from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
-from kproto_server.persistence.transactions_loading import TransactionsLoading
 from kproto_server.persistence.unsynced_log import UnsyncedChangeLog
 from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.storage.disk import RealDisk
@@ -127,10 +126,13 @@ class Persistence:
         # Compaction begins after loading, which reads the same segments.
         partitions = dict(self._log.partitions)
         transactions = {number: log for (topic, number), log in self.log_dir.logs.items() if topic == TRANSACTION_TOPIC}
-        loading = TransactionsLoading(
-            state.transactions, state.clock.now_ms, post, disk, transactions, self._compaction_task.start
-        )
-        OffsetsLoading(state.coordinator, post, disk, partitions, loading.start).start()
+        on_loaded = self._compaction_task.start
+        if any(log.size for log in transactions.values()):
+            from kproto_server.persistence.transactions_loading import TransactionsLoading
+
+            coordinator, now_ms = state.transactions, state.clock.now_ms
+            on_loaded = TransactionsLoading(coordinator, now_ms, post, disk, transactions, on_loaded).start
+        OffsetsLoading(state.coordinator, post, disk, partitions, on_loaded).start()
 
     def _changed_broker_configs(self) -> dict[str, dict[str, str]]:
         """Return the dynamic configs of the brokers; none if they are those of a new cluster."""

@@ -381,7 +381,7 @@ class Connection:
                 state.kafka_version,
                 state.settings,
                 state.log_manager,
-                state.transactions,
+                state.find_transactions,
                 self.node,
                 self.info,
                 api_key,

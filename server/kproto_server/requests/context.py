@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -42,7 +44,7 @@ class RequestContext:
     kafka_version: KafkaVersion
     settings: DynamicSettings
     log_manager: LogManager
-    transactions: TransactionCoordinator
+    find_transactions: Callable[[], TransactionCoordinator]
     node: Node
     """The broker that has the listener of the connection."""
     connection: ConnectionInfo
@@ -50,6 +52,11 @@ class RequestContext:
     api_version: int
     client_id: str
     now_ms: int
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator, made at its first use."""
+        return self.find_transactions()
 
     def behavior(self, area: type[B]) -> B:
         """Return the switches of one area for the broker's Kafka version."""

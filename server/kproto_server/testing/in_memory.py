@@ -67,7 +67,7 @@ class InMemoryBroker:
             if isinstance(created, int):
                 raise ValueError(f"topic {name!r} cannot be created: error {created}")
         ExpirationTask(self.state.coordinator, self.clock).start()
-        for task in transaction_tasks(self.state.transactions, self.clock):
+        for task in transaction_tasks(lambda: self.state.used_transactions, self.state.settings, self.clock):
             task.start()
 
     def connect(self, client_id: str = "test", *, node_id: int = 1) -> ConnectedPair:

@@ -76,8 +76,6 @@ class TransactionCoordinator:
         self._log_manager = log_manager
         self._unfinished: dict[str, None] = {}
         """Transactional ids whose markers could not all be written."""
-        if behavior.verifies_partitions and settings.current.bool("transaction.partition.verification.enable"):
-            log_manager.verify_transaction = self._verify_for_produce
 
     # Which node coordinates a transactional id.
 
@@ -161,7 +159,7 @@ class TransactionCoordinator:
         outcome.values = transitions.completed(made, now_ms)
         return outcome
 
-    def _verify_for_produce(
+    def verify_for_produce(
         self,
         transactional_id: str | None,
         producer_id: int,
@@ -171,6 +169,9 @@ class TransactionCoordinator:
         api_version: int,
     ) -> ErrorCode:
         """Return NONE if a producer may begin its transaction in a partition (KIP-890)."""
+        is_verified = self.settings.current.bool("transaction.partition.verification.enable")
+        if not (self.behavior.verifies_partitions and is_verified):
+            return ErrorCode.NONE
         name, producer, of = transactional_id or "", ProducerIdAndEpoch(producer_id, producer_epoch), (topic, partition)
         if api_version >= PRODUCE_ADDS_PARTITIONS_SINCE:
             error = ErrorCode(self.add_partitions(name, producer, (of,), self._groups.clock.now_ms()).error)
