@@ -44,7 +44,7 @@ STATES_WITH_HEARTBEAT_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBAL
 """The states in which a commit extends the member's session."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Member:
     """One member of a group."""
 
@@ -82,7 +82,7 @@ class Member:
         return b""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Group:
     """One group."""
 

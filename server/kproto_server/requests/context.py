@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=VersionBehavior)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class ConnectionInfo:
     """What is known of the client at the other end of one connection."""
 
@@ -32,7 +32,7 @@ class ConnectionInfo:
     software_version: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class RequestContext:
     """The parts of the broker that handlers use, and the circumstances of one request.
 

@@ -48,7 +48,7 @@ def elements_max(api_key: int) -> int:
     return REQUEST_CPU_MAX_US // ELEMENT_CPU_US_BY_KEY.get(api_key, ELEMENT_CPU_US)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
 class Endpoint:
     """How one API is served in one version.
 
