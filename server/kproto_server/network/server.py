@@ -171,6 +171,8 @@ class Server:
                     self.loop.iterate_again()
                     break
                 dispatcher.give_turn()
+            if not dispatcher.runnable:
+                continue
             for connection in dispatcher.take_runnable():
                 if connection.on_runnable is not None:
                     connection.on_runnable()

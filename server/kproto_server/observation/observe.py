@@ -135,15 +135,14 @@ class _Tally:
 
     def count(self, table: dict[Any, int], row: tuple[Any, ...], count: int = 1) -> None:
         """Add to a count of a client id, the first value of the row; a new one counts for `OTHERS` beyond the limit."""
-        if row in table:  # as nearly always
-            table[row] += count
-            return
         if row[0] not in self.client_ids:
             row = (self.known(row[0]), *row[1:])
-        if row not in table and not self._takes_row():
+        known = table.get(row)
+        if known is None and not self._takes_row():
             self.client_ids.add(OTHERS)
             row = (OTHERS, *row[1:])
-        table[row] = table.get(row, 0) + count
+            known = table.get(row)
+        table[row] = count if known is None else known + count
 
     def _takes_row(self) -> bool:
         """Count a new row and return True, unless there are as many as may be."""

@@ -84,6 +84,10 @@ RESPONSES_SIZE_MAX_BYTES = 1 << 20
 thousands of small requests, each of which may have a response of megabytes."""
 
 
+_new: Any = tuple.__new__
+"""Builds a named tuple from its values in order, in half the time of its constructor."""
+
+
 class Exchange(NamedTuple):
     """A request that was decoded, and what its response is made from."""
 
@@ -402,7 +406,7 @@ class Connection:
                 result = endpoint.fail(request, error)
             if isinstance(result, Response):
                 return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
-            exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
+            exchange = _new(Exchange, (frame, body_position, correlation_id, endpoint, context, request))
             if isinstance(result, DelayedOperation):
                 self._delay(result, exchange)
             elif isinstance(result, DeferredResponse):
