@@ -10,7 +10,7 @@ data with kproto, and the next call uses their results. An assigned partition is
     undecided     `pending_resets` decides the position; librdkafka does not fetch the partition, or its fetches fail.
     catching up   `parallel_catch_up` delivers; librdkafka's records go to buffer 1.
 
-While all partitions are normal and nothing is pending (`_is_normal`), `poll` adds one comparison to librdkafka's poll.
+While all partitions are normal and nothing is pending (`straight_until`), `Consumer.poll` itself calls librdkafka's.
 While partitions catch up, `poll` pops records from the current run of buffer 2 and looks at nothing else until
 `_run_ends_at`. Each event that may change one of these modes calls `_refresh`, which ends both shortcuts.
 
@@ -25,7 +25,6 @@ from collections.abc import Callable, Collection, Iterable
 from time import monotonic
 from typing import Any
 
-import confluent_kafka
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kproto.client.assignment import Assignment
@@ -45,7 +44,6 @@ from kproto.client.topic_partitions import (
 )
 from kproto.client.user_positions import UserPositions
 
-CONFLUENT_POLL = confluent_kafka.Consumer.poll
 Assign = Callable[[Collection[TopicPartition], Collection[PartitionKey]], None]
 """Assigns partitions, some of them blocked."""
 WAIT_MAX_S = 0.1
@@ -110,6 +108,9 @@ class ConsumerDelegate:
         self._deadline = 0.0
         """When the user's call has to return, on the monotonic clock. Callbacks of an assignment wait until then."""
         self._commits_while_normal = self.commits_in_poll and self.commits.is_automatic
+        self.straight_until: float | None = 0.0
+        """Until when, on the monotonic clock, `Consumer.poll` only has to call librdkafka's, and to look for errors;
+        None: always. It changes with the mode of a partition."""
         self._run: list[Message] = []
         """The current run of buffer 2, next record last: `poll` pops from it before all other work."""
         self._run_ends_at = 0.0
@@ -117,31 +118,24 @@ class ConsumerDelegate:
 
     # -- records
 
-    def poll(self, consumer: Consumer, timeout_s: float) -> Message | None:
-        """Return the next message of the user's consumer, which is passed as `self._consumer` costs more per record."""
-        if self._is_normal:
-            if self._commits_while_normal and monotonic() >= self.commits.next_commit_at:
-                self._commit_periodically()
-            wait_s = WAIT_MAX_S if timeout_s > WAIT_MAX_S or timeout_s < 0 else timeout_s
-            message = CONFLUENT_POLL(consumer, wait_s)
-            # librdkafka's callbacks run within its poll and may have changed the mode.
-            if message is not None and message.error() is None and self._is_normal:
-                return message
-        elif self._run and monotonic() < self._run_ends_at:
+    def poll(self, timeout_s: float) -> Message | None:
+        """Return the next message when `straight_until` is over."""
+        if self._run and monotonic() < self._run_ends_at:
             return self._run.pop()
-        else:
-            message = None
-        return self._continue_poll(message, timeout_s)
+        return self._wait_for(self._next(0), timeout_s)
 
-    def _continue_poll(self, message: Message | None, timeout_s: float) -> Message | None:
-        """Poll off the shortcuts, after librdkafka has returned `message`."""
-        deadline = None if timeout_s < 0 else monotonic() + timeout_s
+    def continue_poll(self, message: Message | None, timeout_s: float) -> Message | None:
+        """Return the next message after librdkafka's poll has returned one, or has waited for `WAIT_MAX_S` at most."""
         if message is not None:
             message = self._route(message)
-        elif self._is_normal and deadline is not None:
-            deadline -= min(timeout_s, WAIT_MAX_S)  # librdkafka's poll has used up this part of the timeout
-        else:
+        elif not self._is_normal:
             message = self._next(0)
+        elif timeout_s >= 0:
+            timeout_s = max(0.0, timeout_s - WAIT_MAX_S)
+        return self._wait_for(message, timeout_s)
+
+    def _wait_for(self, message: Message | None, timeout_s: float) -> Message | None:
+        deadline = None if timeout_s < 0 else monotonic() + timeout_s
         while message is None and (left_s := _left(deadline)) > 0:
             message = self._next(left_s)
         return message
@@ -283,6 +277,7 @@ class ConsumerDelegate:
     def _commit_periodically(self) -> None:
         if self.commits_in_poll and self.commits.commit_periodically() and self._parallel is not None:
             self._parallel.write_checkpoints()
+        self._note_straight()
 
     def _decide_pending(self) -> None:
         self._pending.decide()
@@ -307,6 +302,13 @@ class ConsumerDelegate:
         self._run = []
         catches_up = self._parallel is not None and bool(self._parallel.catch_ups or self._parallel.is_busy)
         self._is_normal = not catches_up and not self._pending.exist and not self._events.are_waiting
+        self._note_straight()
+
+    def _note_straight(self) -> None:
+        if not self._is_normal:
+            self.straight_until = 0.0
+        else:
+            self.straight_until = self.commits.next_commit_at if self._commits_while_normal else None
 
     # -- assignment
 
