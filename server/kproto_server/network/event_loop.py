@@ -64,7 +64,7 @@ class Sender(Protocol):
     def send(self, data: bytes) -> None: ...
 
 
-KEPT_MEMORY_BYTES = 8 << 20
+KEPT_MEMORY_BYTES = 3 << 20
 """Freed memory that the process keeps at most; see `keep_freed_memory`."""
 
 NO_OWNERS: Mapping[int, ReadyOwner] = {}
