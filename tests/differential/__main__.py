@@ -24,7 +24,7 @@ def main() -> int:
     family, release = arguments.family, arguments.release
     seeds = range(arguments.seed, arguments.seed + arguments.histories)
     with (
-        real_kafka(release, props={**FAMILIES[family].settings, **AS_DELIVERED}) as real,
+        real_kafka(release, props={**FAMILIES[family].settings_of(release), **AS_DELIVERED}) as real,
         kproto_as(release, family) as tested,
     ):
         line_count, found = compare(family, tested, real.bootstrap, release, seeds, arguments.steps)

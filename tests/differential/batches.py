@@ -56,13 +56,17 @@ class Batch(NamedTuple):
 
 
 def comparable_batches(records: bytes) -> list[Any]:
-    """Return the content of batches, without append times and a truncated batch at the end."""
+    """Return the content of batches, without times of brokers and a truncated batch at the end."""
     return [
         (
             batch.magic,
             batch.compression.name,
             batch.last_offset,
-            [record._replace(timestamp=0) if batch.has_append_time else record for record in batch.records()],
+            (batch.is_transactional, batch.is_control),
+            [
+                record._replace(timestamp=0) if batch.has_append_time or batch.is_control else record
+                for record in batch.records()
+            ],
         )
         for batch in read_batches(records)
     ]

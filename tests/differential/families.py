@@ -1,4 +1,4 @@
-"""The families of random requests: groups, records, topics."""
+"""The families of random requests: groups, records, topics, transactions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from tests.commandline.commands import kproto_started, line_of
-from tests.differential import groups, records, topics
+from tests.differential import groups, records, topics, transactions
 from tests.differential.broker_pair import ComparedBroker
 from tests.differential.history import FoundDifference, History, common_versions, run_histories
 from tests.interop.kproto_process import LISTENING
@@ -19,19 +19,26 @@ class Family(NamedTuple):
 
     history: type[History]
     settings: Mapping[str, str]
+    newer_settings: Mapping[str, str] = {}
+    """Settings that releases from 3.6 on have."""
+
+    def settings_of(self, release: str) -> dict[str, str]:
+        return {**self.settings, **(self.newer_settings if number(release) >= (3, 6) else {})}
 
 
 FAMILIES = {
     "groups": Family(groups.GroupHistory, groups.SETTINGS),
     "records": Family(records.RecordHistory, records.SETTINGS),
     "topics": Family(topics.TopicHistory, topics.SETTINGS),
+    "transactions": Family(transactions.TransactionHistory, records.SETTINGS, transactions.NEWER_SETTINGS),
 }
 
 
 @contextmanager
 def kproto_as(release: str, family: str) -> Iterator[str]:
     """Yield the address of a kproto broker with the Kafka version of a release and the settings of a family."""
-    flags = [word for name, value in FAMILIES[family].settings.items() for word in ("--set", f"{name}={value}")]
+    settings = FAMILIES[family].settings_of(release)
+    flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     with kproto_started("serve", "--port", "0", "--kafka-version", release, *flags) as process:
         yield line_of(process).removeprefix(LISTENING).split()[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from kproto.declaration import Struct
@@ -60,6 +61,9 @@ Wanted = dict[tuple[str, int], tuple[int, int, int]]
 
 
 class RecordHistory(History):
+    transactional_id: str | None = None
+    """Of all Produce requests."""
+
     def prepare(self) -> None:
         choices: list[Configs] = [
             {},
@@ -87,7 +91,12 @@ class RecordHistory(History):
         return broker.connection(0).ask(request, self.versions[22][0])
 
     def step(self) -> None:
-        actions = {
+        actions = self.actions()
+        self.random.choices(list(actions), list(actions.values()))[0]()
+
+    def actions(self) -> dict[Callable[[], None], int]:
+        """Return the requests, each with its weight."""
+        return {
             self.produce: 40,
             self.fetch: 26,
             self.fetch_in_session: 10,
@@ -96,7 +105,6 @@ class RecordHistory(History):
             self.offset_for_leader_epoch: 5,
             self.init_producer_id: 6,
         }
-        self.random.choices(list(actions), list(actions.values()))[0]()
 
     def normalize(self, struct: Struct, fields: dict[str, Any]) -> None:
         match struct:
@@ -200,7 +208,12 @@ class RecordHistory(History):
                 )
                 for topic in dict.fromkeys(each.topic for each in batches)
             ]
-            return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=tuple(topics))
+            return ProduceRequest(
+                transactional_id=self.transactional_id if version >= 3 else None,
+                acks=acks,
+                timeout_ms=5000,
+                topic_data=tuple(topics),
+            )
 
         note = ", ".join(f"{each.corruption or 'good'} {each.compression.name} {each.flags}" for each in batches)
         (responses,) = self.pair.send(

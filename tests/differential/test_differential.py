@@ -22,7 +22,7 @@ def run(family: str, one: str, other: str, release: str, histories: int) -> tupl
 @EACH_FAMILY
 def test_kproto_equals_real_kafka(family: str) -> None:
     with (
-        real_kafka(NEWEST, props={**FAMILIES[family].settings, **AS_DELIVERED}) as real,
+        real_kafka(NEWEST, props={**FAMILIES[family].settings_of(NEWEST), **AS_DELIVERED}) as real,
         kproto_as(NEWEST, family) as tested,
     ):
         line_count, differences = run(family, tested, real.bootstrap, NEWEST, histories=15)

@@ -2,8 +2,8 @@
 
 `python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl [PART]` records a broker that is new and alone.
 ``PART``: a recording of its own, ``contents`` of batches with wrong contents, ``transactions`` of transactional batches
-and markers. Requests are built by our codec; what is wrong with some is made by hand. The fast tests put the same bytes
-to our broker.
+and markers, ``coordinated`` of producers with a coordinator. Requests are built by our codec; what is wrong with some
+is made by hand. The fast tests put the same bytes to our broker.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from tests.waiting import wait_until
 
 READ_LIMIT_S = 5.0
+TRANSACTION = 1
+"""The key type of FindCoordinator for transactional ids."""
 
 
 class Talk:
@@ -165,6 +167,18 @@ class Talk:
         wait_until(lambda: not self._ask(FindCoordinatorRequest(key="g"), 0).error_code, "the offsets topic")
         self._note_topic("__consumer_offsets", 0, {})
 
+    def has_transaction_topic(self) -> None:
+        """Have the broker make `__transaction_state`."""
+        request = FindCoordinatorRequest(key="id", key_type=TRANSACTION)
+        wait_until(lambda: not self._ask(request, 1).error_code, "the topic of transactions")
+        self._note_topic("__transaction_state", 0, {})
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """Return the high watermark, unrecorded."""
+        asked = (ListOffsetsPartition(partition_index=partition, timestamp=-1),)
+        request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=asked),))
+        return int(self._ask(request, 1).topics[0].partitions[0].offset)
+
     def _metadata(self, topic: str) -> Any:
         """Return the broker's metadata of a topic, without creating the topic."""
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
@@ -182,6 +196,7 @@ def main(address: str, release: str, out: str, part: str = "") -> None:
     from tests.partition_log import (
         conversation_chapters,
         conversation_contents,
+        conversation_coordinated,
         conversation_mistakes,
         conversation_transactions,
     )
@@ -191,6 +206,7 @@ def main(address: str, release: str, out: str, part: str = "") -> None:
         "": (*conversation_chapters.CHAPTERS, *conversation_mistakes.CHAPTERS),
         "contents": conversation_contents.CHAPTERS,
         "transactions": conversation_transactions.CHAPTERS,
+        "coordinated": conversation_coordinated.CHAPTERS,
     }
     for chapter in parts[part]:
         chapter(talk)

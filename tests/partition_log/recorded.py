@@ -11,11 +11,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
-from kproto.codes import ErrorCode
 from kproto.declaration import Struct
 from kproto.errors import DecodeError
 from kproto.headers import read_request_header, read_response
-from kproto.messages.k22_init_producer_id import InitProducerIdResponse
 from kproto.records.batches import read_batches
 from kproto.records.record_batch import RecordBatch
 from kproto_server.observation.observe import Observations
@@ -26,12 +24,15 @@ from tests.coordinator.broker_state import new_state
 from tests.fixture_files import FIXTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kproto_server.state import BrokerState
 
 RECORDED = FIXTURES / "golden" / "records"
-FETCH, PRODUCE, INIT_PRODUCER_ID, WRITE_TXN_MARKERS = 1, 0, 22, 27
+FETCH, PRODUCE, INIT_PRODUCER_ID = 1, 0, 22
+UNVERIFIED = {"transaction.partition.verification.enable": "false"}
+"""The setting of the brokers whose transactions have no coordinator."""
+INTERNAL = ("__consumer_offsets", "__transaction_state")
 BOUNDS = re.compile(r"\[-?\d{13,}, -?\d{13,}\]|acceptable time range .*")
 """Of timestamps, by the broker's clock."""
 NEAR_MS = 60_000
@@ -96,10 +97,15 @@ class Difference(NamedTuple):
 class Replay:
     """A kproto broker that receives the requests of a recording."""
 
-    def __init__(self, recording: str, release: str | None = None) -> None:
+    def __init__(self, recording: str, release: str | None = None, settings: Mapping[str, str] = UNVERIFIED) -> None:
         """``release``: of the recording, if that is not its name."""
         release = release or recording
-        settings = {"offsets.topic.num.partitions": "1", "transaction.partition.verification.enable": "false"}
+        settings = {
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            **settings,
+        }
         self.state = new_state(release, topics={"only": 1}, settings=settings, with_offsets_topic=False)
         self.state.cluster.delete_topic("only")
         self._recording = recording
@@ -114,36 +120,16 @@ class Replay:
             else:
                 yield from self._asked(row)
 
-    def _mark(self, row: Row) -> Iterator[Difference]:
-        """Append the markers of WriteTxnMarkers, as the handler of the partition's leader does."""
-        header = read_request_header(row.request)
-        codec = registry.codec(WRITE_TXN_MARKERS, row.api_version)
-        request: Any = codec.decode_request(row.request, header.body_position)[0]
+    def _give_id(self, row: Row) -> None:
+        """Make the producer id of a recorded response the next one."""
         assert row.response is not None
-        response: Any = read_response(row.response, WRITE_TXN_MARKERS, row.api_version)[1]
-        (marker,), (result,) = request.markers, response.markers
-        topic = self.state.cluster.topic(marker.topics[0].name)
-        ours: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if topic is not None:
-            appended = self.state.log_manager.append_marker(
-                topic,
-                topic.partitions[0],
-                producer_id=marker.producer_id,
-                producer_epoch=marker.producer_epoch,
-                coordinator_epoch=marker.coordinator_epoch,
-                commit=marker.transaction_result,
-                transaction_version=marker.transaction_version,
-                now_ms=row.now_ms,
-            )
-            ours = appended if isinstance(appended, ErrorCode) else appended.error
-        theirs = result.topics[0].partitions[0].error_code
-        if ours != theirs:
-            yield Difference(row, ours, theirs)
+        response: Any = read_response(row.response, INIT_PRODUCER_ID, row.api_version)[1]
+        if not response.error_code:
+            self.state.cluster.last_producer_id = response.producer_id - 1
 
     def _asked(self, row: Row) -> Iterator[Difference]:
-        if row.api_key == WRITE_TXN_MARKERS:
-            yield from self._mark(row)
-            return
+        if row.api_key == INIT_PRODUCER_ID:
+            self._give_id(row)
         connection = Connection(self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
         frame = self._with_our_session(row)
         response = connection.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
@@ -200,8 +186,8 @@ def _needs_none(row: Row) -> bool:
 
 def make_topic(state: BrokerState, made: MadeTopic) -> None:
     cluster = state.cluster
-    if made.name == "__consumer_offsets":
-        assert cluster.ensure_offsets_topic(0)
+    if made.name in INTERNAL:
+        assert cluster.ensure_internal_topic(made.name, 0)
     else:
         cluster.create_topic(
             made.name, partition_count=made.partitions, replication_factor=1, configs=dict(made.configs)
@@ -224,7 +210,6 @@ def _comparable(value: Any, now_ms: int, name: str = "") -> Any:
             field: _comparable(getattr(value, field), now_ms, field)
             for field in fields
             if field not in ("unknown_tagged_fields", "session_id", "log_dir")
-            and not (field == "producer_id" and isinstance(value, InitProducerIdResponse))
         } | {"has_session": bool(getattr(value, "session_id", 0))}
     if name == "records":
         return [_batch(batch, now_ms) for batch in read_batches(value or b"")] if value is not None else None

@@ -120,3 +120,34 @@ def test_a_marker_that_is_not_written_leaves_the_transaction_open() -> None:
     assert isinstance(appended, Append)
     assert (appended.error, data.last_stable_offset) == (0, 4)
     assert mark(state, commit=True) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("error", "version", "expected", "message"),
+    [
+        (ErrorCode.NOT_COORDINATOR, 12, ErrorCode.NOT_ENOUGH_REPLICAS, "Underlying error: NOT_COORDINATOR"),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 11, ErrorCode.NOT_ENOUGH_REPLICAS, "CONCURRENT_TRANSACTIONS"),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 12, ErrorCode.CONCURRENT_TRANSACTIONS, ""),
+        (ErrorCode.INVALID_TXN_STATE, 11, ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction"),
+        (ErrorCode.TRANSACTION_ABORTABLE, 11, ErrorCode.TRANSACTION_ABORTABLE, ""),
+    ],
+)
+def test_a_transaction_that_cannot_be_verified_begins_with_an_error(
+    error: ErrorCode, version: int, expected: ErrorCode, message: str
+) -> None:
+    """KIP-890: clients that do not know an error of the coordinator receive one that they retry."""
+    broker = InMemoryBroker(kafka_version="4.0", topics={"t": 1})
+    asked: list[object] = []
+
+    def verify(*of: object) -> ErrorCode:
+        asked.append(of)
+        return error if len(asked) == 1 else ErrorCode.NONE
+
+    broker.state.log_manager.verify_transaction = verify
+    client = broker.connect()
+    refused: Any = client.ask(produce_request(0), version)
+    assert error_of(refused) == expected
+    assert message in (refused.responses[0].partition_responses[0].error_message or "")
+    for sequence in range(2):
+        assert error_of(client.ask(produce_request(sequence), version)) == 0
+    assert asked == [("id", PRODUCER, 0, "t", 0, version)] * 2

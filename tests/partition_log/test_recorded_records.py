@@ -92,6 +92,12 @@ def test_transactions_of_partitions(release: str) -> None:
     assert [str(one) for one in found if _transactions_reason(release, one.row) is None] == []
 
 
+@pytest.mark.parametrize("release", ["0.11.0.3", "2.8.2", "3.9.2", "4.4.0"])
+def test_transactions_of_a_coordinator(release: str) -> None:
+    """BA-65, BA-75, BA-80: transactional producers, two instances of one of them, and partitions that are not added."""
+    assert [str(one) for one in Replay(f"coordinated-{release}", release, {}).differences()] == []
+
+
 def _transactions_reason(release: str, row: Row) -> str | None:
     chapter, _, question = row.note.partition(":")
     is_4 = number(release) >= (4, 0)

@@ -22,6 +22,7 @@ from kproto.messages.k00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kproto.records.batch_header import header_struct
 from kproto.records.compression import Compression
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error, nodes_with_ids
@@ -48,6 +49,19 @@ IDS_SINCE = 13
 """The version from which on topics have ids instead of names."""
 LEADER_HINTS_SINCE = 10
 """The version from which on the response names the leader that the client should send to (KIP-951)."""
+CONCURRENT_SINCE = 12
+"""The version from which on clients know CONCURRENT_TRANSACTIONS."""
+COORDINATOR_ERRORS = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors of the verification of a transaction after which it is repeated."""
+PRODUCER_OF = header_struct("producer_id", "producer_epoch")
 NO_OFFSET = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
@@ -62,7 +76,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         (topic, [precheck(data.records, version) for data in topic.partition_data]) for topic in request.topic_data
     ]
     behavior = context.behavior(ProduceBehavior)
-    refused = _request_refusal(request, prechecked, version, behavior)
+    refused = _request_refusal(request, prechecked, version, behavior, context)
     results: Results
     if refused is None:
         budget = LayoutBudget()
@@ -77,7 +91,11 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
 
 
 def _request_refusal(
-    request: ProduceRequest, prechecked: Prechecked, api_version: int, behavior: ProduceBehavior
+    request: ProduceRequest,
+    prechecked: Prechecked,
+    api_version: int,
+    behavior: ProduceBehavior,
+    context: RequestContext,
 ) -> Refused | None:
     """Return why all partitions of the request are refused, because of the records of one of them.
 
@@ -88,16 +106,36 @@ def _request_refusal(
     for topic, checks in prechecked:
         for data, check in zip(topic.partition_data, checks, strict=True):
             finding = check.finding
-            is_transactional |= check.is_transactional
+            is_after_transactional, is_transactional = is_transactional, is_transactional or check.is_transactional
             if finding is Finding.VALID or data.records is None:
                 continue
             if behavior.closes_connection(finding, api_version):
                 raise CloseConnection(f"Produce: {finding.value}")
-            if finding is Finding.UNREADABLE and behavior.unreadable_records_fail_request:
+            # The broker looks for the first transactional batch, and at none behind it.
+            is_reached = not is_after_transactional
+            if finding is Finding.UNREADABLE and is_reached and behavior.unreadable_records_fail_request:
                 return Refused(ErrorCode.CORRUPT_MESSAGE, unreadable_message(data.records))
     if is_transactional and request.transactional_id is None and behavior.refuses_transactions_without_id:
         return Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if is_transactional and behavior.refuses_several_transactions and _has_several_transactions(prechecked, context):
+        return Refused(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
     return None
+
+
+def _has_several_transactions(prechecked: Prechecked, context: RequestContext) -> bool:
+    """Return whether the batches for existing partitions belong to transactions of several producers."""
+    cluster = context.cluster
+    producers = set()
+    for requested, checks in prechecked:
+        by_id = context.api_version >= IDS_SINCE
+        topic = cluster.topic_by_id(requested.topic_id) if by_id else cluster.topic(requested.name)
+        for data, check in zip(requested.partition_data, checks, strict=True):
+            is_counted = check.is_transactional and check.finding is Finding.VALID
+            if is_counted and data.records and topic and topic.partition(data.index):
+                producers.add(PRODUCER_OF.unpack_from(data.records))
+    return len([producer_id for producer_id, _ in producers if producer_id != NO_PRODUCER_ID]) > 1
 
 
 def _response(results: Results, context: RequestContext) -> ProduceResponse:
@@ -247,7 +285,7 @@ def _append(
                 transaction.transactional_id, *producer, topic.name, partition.index, context.api_version
             )
             if error:
-                return _refused(partition.index, Refused(error))
+                return _refused(partition.index, _unverified(error, context.api_version))
         if context.cluster.dropped_producer(accepted.producer_id):
             return _refused(partition.index, Refused(ErrorCode.UNKNOWN_PRODUCER_ID, reached_log=True))
         behavior = validation.behavior
@@ -255,7 +293,7 @@ def _append(
             *producer,
             accepted.first_sequence,
             accepted.record_count,
-            refuses_unknown=behavior.requires_sequence_zero_of_unknown_producers,
+            refuses_unknown=behavior.requires_sequence_zero(context.api_version, is_transactional=is_transactional),
             after_marker_error=behavior.after_marker_error,
             is_transactional=is_transactional,
         )
@@ -274,6 +312,16 @@ def _append(
         batch = BatchMetadata(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
         data.producers.add(*producer, batch, context.now_ms, is_transactional=is_transactional)
     return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
+
+
+def _unverified(error: ErrorCode, api_version: int) -> Refused:
+    """Return why a transaction may not begin in a partition (KIP-890): as an error that older clients retry."""
+    is_known = error is ErrorCode.CONCURRENT_TRANSACTIONS and api_version >= CONCURRENT_SINCE
+    if error in COORDINATOR_ERRORS and not is_known:
+        message = f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}"
+        return Refused(ErrorCode.NOT_ENOUGH_REPLICAS, message)
+    is_missing = error is ErrorCode.INVALID_TXN_STATE
+    return Refused(error, "Partition was not added to the transaction" if is_missing else None)
 
 
 def _appended(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:

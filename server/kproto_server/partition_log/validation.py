@@ -23,6 +23,7 @@ from kproto.records.batch_header import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    TRANSACTIONAL,
 )
 from kproto.records.batches import read_batches
 from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
@@ -295,7 +296,8 @@ class Validation(NamedTuple):
         records = [record._replace(offset=index) for index, record in enumerate(self._records(header, encoded))]
         if codec is compression and not self.behavior.renumbers_compressed_records:
             return None
-        if any(record.timestamp < NO_TIMESTAMP for record in records):
+        is_without_producer = header.attributes & TRANSACTIONAL and header.producer_id == NO_PRODUCER_ID
+        if is_without_producer or any(record.timestamp < NO_TIMESTAMP for record in records):
             return None
         return build_record_batch(
             records,

@@ -8,6 +8,9 @@ from kproto.codes import ErrorCode
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding
 from kproto_server.releases.release import VersionBehavior
 
+EPOCH_RAISED_SINCE = 12
+"""The Produce version from which on a producer has a new epoch for each transaction."""
+
 
 class ProduceBehavior(VersionBehavior):
     """The switches of Produce."""
@@ -36,14 +39,16 @@ class ProduceBehavior(VersionBehavior):
 
     def sequence_error(self, error: ErrorCode) -> ErrorCode:
         """Return the error that the release has for a sequence error of an idempotent producer: UNKNOWN_PRODUCER_ID
-        exists from 1.0 on (measured on 0.11.0.3 and 1.0.2)."""
+        exists from 1.0 on (measured on 0.11.0.3 and 1.0.2), and is not used any more where unknown producers are
+        refused again (measured on 4.4.0)."""
+        is_used = self.at_least(1, 0) and not self.at_least(2, 5)
         is_unknown = error is ErrorCode.UNKNOWN_PRODUCER_ID
-        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if is_unknown and not self.at_least(1, 0) else error
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if is_unknown and not is_used else error
 
-    @cached_property
-    def requires_sequence_zero_of_unknown_producers(self) -> bool:
-        """Whether the first batch of an unknown idempotent producer must have sequence 0 (BA-65)."""
-        return not self.at_least(2, 5)
+    def requires_sequence_zero(self, api_version: int, *, is_transactional: bool) -> bool:
+        """Return whether the first batch of an unknown idempotent producer must have sequence 0 (BA-65): up to 2.4, and
+        in transactions of producers that raise their epoch (KIP-890; measured on 4.4.0)."""
+        return not self.at_least(2, 5) or (is_transactional and api_version >= EPOCH_RAISED_SINCE)
 
     @cached_property
     def after_marker_error(self) -> ErrorCode:
@@ -63,6 +68,12 @@ class ProduceBehavior(VersionBehavior):
         """Whether transactional records in a request without transactional id are refused (measured on 2.0.1 and
         2.1.1)."""
         return self.at_least(2, 1)
+
+    @cached_property
+    def refuses_several_transactions(self) -> bool:
+        """Whether transactional records of several producers fail the whole request (measured on 2.8.2, 3.9.2 and
+        4.4.0; verification exists from 3.6 on)."""
+        return self.at_least(3, 6)
 
     @cached_property
     def supports_zstd(self) -> bool:
