@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kproto.messages.k26_end_txn import EndTxnRequest
 from kproto.messages.k66_list_transactions import ListTransactionsRequest
+from kproto.records.batches import Batch, read_batch
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.testing.in_memory import DAY_MS, InMemoryBroker
+from kproto_server.transactions.coordinator import MARKERS_AT_ONCE
+from kproto_server.transactions.records import read_transaction
 from kproto_server.transactions.transaction import EPOCH_MAX, TransactionValues
+from kproto_server.transactions.transitions import ProducerIdAndEpoch
 
 START = InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000)
 
@@ -31,8 +37,8 @@ class Client:
             self.producer_id, self.epoch = response.producer_id, response.producer_epoch
         return response
 
-    def add(self, index: int = 0) -> int:
-        topics = (AddPartitionsToTxnTopic(name="t", partitions=(index,)),)
+    def add(self, *indexes: int) -> int:
+        topics = (AddPartitionsToTxnTopic(name="t", partitions=indexes or (0,)),)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id="a",
             v3_and_below_producer_id=self.producer_id,
@@ -154,6 +160,99 @@ def test_a_transaction_ends_when_all_its_partitions_have_a_leader_again() -> Non
     broker.advance(milliseconds=100)
     assert values(broker).status is TransactionStatus.COMPLETE_COMMIT
     assert client.add(index) == 0
+
+
+def test_a_large_transaction_ends_in_several_turns() -> None:
+    broker = InMemoryBroker(topics={"t": 3 * MARKERS_AT_ONCE})
+    assert broker.state.cluster.ensure_internal_topic("__transaction_state", broker.clock.now_ms())
+    client = Client(broker)
+    client.start()
+    partitions = broker.state.cluster.topics["t"].partitions
+    assert client.add(*range(len(partitions))) == 0
+    assert client.end().error_code == 0
+    written = sum(partition.data.next_offset for partition in partitions)
+    assert (values(broker).status, written) == (TransactionStatus.PREPARE_COMMIT, MARKERS_AT_ONCE)
+    assert client.end().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    broker.advance(milliseconds=1)
+    assert values(broker).status is TransactionStatus.COMPLETE_COMMIT
+    assert {partition.data.next_offset for partition in partitions} == {1}
+
+
+def test_many_transactions_that_wait_for_a_leader_have_one_timer() -> None:
+    broker = new_broker(brokers=3)
+    cluster = broker.state.cluster
+    partition = cluster.topics["t"].partitions[0]
+    cluster.stop_node(partition.leader)
+    coordinator = broker.state.transactions
+    for number in range(50):
+        name = f"id-{number}"
+        made = coordinator.init_producer(name, 60_000, None, broker.clock.now_ms()).values
+        assert made is not None
+        producer = ProducerIdAndEpoch(made.producer_id, made.epoch)
+        coordinator.add_partitions(name, producer, [("t", 0)], broker.clock.now_ms())
+        coordinator.end(name, producer, commits=True, client_version=0, now_ms=broker.clock.now_ms())
+    timers = broker.clock.timers_set
+    broker.advance(milliseconds=1000)
+    assert broker.clock.timers_set - timers == 10
+    cluster.start_node(partition.replicas[0])
+    broker.advance(milliseconds=100)
+    assert {one.values.status for one in coordinator.transactions.values()} == {TransactionStatus.COMPLETE_COMMIT}
+
+
+def test_the_topic_can_be_read_in_memory() -> None:
+    """A client that reads `__transaction_state` finds the records of transactions before and after."""
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    topic = broker.state.cluster.topics["__transaction_state"]
+    broker.state.transactions.make_readable(broker.clock.now_ms())
+    client.add()
+    client.end()
+    found = [
+        read_transaction(record.key, record.value)
+        for partition in topic.partitions
+        for batch in _batches(partition.data.read(0, 1 << 20, min_one_batch=True))
+        for record in batch.records()
+    ]
+    statuses = [one[1].status for one in found if one is not None and one[1] is not None]
+    assert statuses == [
+        TransactionStatus.EMPTY,
+        TransactionStatus.ONGOING,
+        TransactionStatus.PREPARE_COMMIT,
+        TransactionStatus.COMPLETE_COMMIT,
+    ]
+
+
+def _batches(data: bytes) -> Iterator[Batch]:
+    position = 0
+    while (found := read_batch(data, position)) is not None:
+        batch, position = found
+        yield batch
+
+
+def test_the_deletion_of_the_topic_forgets_transactional_ids() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    names = ("__transaction_state",)
+    response: Any = client.connection.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=1000), 3)
+    assert [one.error_code for one in response.responses] == [0]
+    assert not broker.state.transactions.transactions
+
+
+def test_a_fenced_producer_with_the_last_epoch_gets_a_new_id() -> None:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    first = client.producer_id
+    with_epoch(broker, EPOCH_MAX - 1)
+    client.epoch = EPOCH_MAX - 1
+    assert client.add() == 0
+    again = {"producer_id": first, "producer_epoch": EPOCH_MAX - 1}
+    assert client.start(**again).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    made = client.start(**again)
+    assert (made.error_code, made.producer_id != first, made.producer_epoch) == (0, True, 0)
+    assert client.start(**again).producer_id == made.producer_id
 
 
 def test_a_node_that_does_not_lead_the_partition_is_no_coordinator() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kproto.messages.k28_txn_offset_commit import (
 )
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.configuration.data_directory import Durability
+from kproto_server.storage.log_writer import LogWriter
 from kproto_server.transactions import transitions
 from kproto_server.transactions.transaction import TransactionValues
 from tests.persistence.disk_broker import DiskBroker
@@ -129,7 +131,7 @@ def test_a_decision_in_the_log_is_carried_out_after_a_restart(durability: Durabi
     producer.begin(5)
     coordinator = broker.broker.state.transactions
     transaction = coordinator.transactions["a"]
-    decided = transitions.prepared(transaction.values, commits, 0, lambda: 0, broker.broker.clock.now_ms())
+    decided = transitions.prepared(transaction.values, commits=commits, now_ms=broker.broker.clock.now_ms())
     coordinator._append(transaction, decided, broker.broker.clock.now_ms())
     _kill(broker)
     assert producer.offset(stable=True) == (5 if commits else -1, 0)
@@ -138,10 +140,54 @@ def test_a_decision_in_the_log_is_carried_out_after_a_restart(durability: Durabi
     assert producer.end(commits=commits) == 0
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("commits", [True, False])
+@pytest.mark.parametrize("count", range(6))
+def test_a_kill_between_two_writes_leaves_a_whole_transaction(
+    count: int, commits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EndTxn writes the decision, a marker for the offsets, one for the topic, and the end of the transaction."""
+    broker = DiskBroker("os", SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    producer.begin(5)
+    assert producer.end() == 0
+    producer.begin(7)
+    written = 0
+    original = LogWriter.write
+
+    def write(*arguments: Any) -> int:
+        nonlocal written
+        if written == count:
+            raise Killed
+        written += 1
+        return original(*arguments)
+
+    monkeypatch.setattr(LogWriter, "write", write)
+    with suppress(Killed):
+        producer.end(commits=commits)
+    monkeypatch.undo()
+    assert written == min(count, 4)
+    _kill(broker)
+    if count == 0:  # the decision is not in the log
+        assert producer.values.status is TransactionStatus.ONGOING
+        assert producer.end(commits=commits) == 0
+    outcome = TransactionStatus.COMPLETE_COMMIT if commits else TransactionStatus.COMPLETE_ABORT
+    assert producer.values.status is outcome
+    assert producer.offset(stable=True) == (7 if commits else 5, 0)
+    (partition,) = broker.broker.state.cluster.topics["t"].partitions
+    assert not partition.data.transactions.open
+    assert producer.end(commits=commits) == 0
+
+
 def test_an_expired_transactional_id_stays_away() -> None:
     broker = DiskBroker("fsync", SETTINGS)
     producer = Producer(broker)
     producer.start()
-    broker.broker.state.transactions.remove_expired(broker.broker.clock.now_ms() + 604_800_001)
+    for _ in broker.broker.state.transactions.remove_expired(broker.broker.clock.now_ms() + 604_800_001):
+        pass
     _kill(broker)
     assert not broker.broker.state.transactions.transactions

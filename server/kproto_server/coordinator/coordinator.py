@@ -129,6 +129,7 @@ class GroupCoordinator:
         self.log = self.log.without_topic()
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()
+        self.pending_offsets = {}
 
     def reset(self) -> None:
         """Drop all groups and offsets, those of OffsetCommit v0 too; a log on disk stays the log."""

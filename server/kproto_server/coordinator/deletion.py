@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.transactional_offsets import forget_pending, pending_of
 from kproto_server.coordinator.write_errors import commit_write_error
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def group_delete_error(group: Group | None) -> int:
 def delete_group(coordinator: GroupCoordinator, group_id: str, now_ms: int, done: Callable[[int], object]) -> None:
     """Delete a group and its offsets; call ``done`` with the error of the write, 0 once the group is deleted."""
     deleted = [(topic, list(partitions)) for topic, partitions in _known(coordinator, group_id).items()]
+    forget_pending(coordinator, pending_of(coordinator, group_id))
     _delete(coordinator, group_id, deleted, now_ms, done, removes_group=True)
 
 
@@ -52,6 +54,7 @@ def delete_offsets(
     pending members are then unknown.
     """
     known = _known(coordinator, group_id)
+    forget_pending(coordinator, [(group_id, topic, one) for topic, found in topics.items() for one in found])
     deleted: list[tuple[str, list[int]]] = []
     for topic, partitions in topics.items():
         existing = [partition for partition in dict.fromkeys(partitions) if partition in known.get(topic, {})]
@@ -66,8 +69,14 @@ def delete_offsets(
 
 
 def _known(coordinator: GroupCoordinator, group_id: str) -> dict[str, dict[int, None]]:
-    """Return the partitions with an offset of a group, including commits that the log has not settled yet."""
+    """Return the partitions with an offset of a group, including commits that the log has not settled yet.
+
+    In the new coordinator those with only a pending offset get a tombstone, too.
+    """
     known = {topic: dict.fromkeys(stored) for topic, stored in coordinator.offsets.of_group(group_id).items()}
+    if coordinator.behavior.is_new_coordinator:
+        for _, topic, partition in pending_of(coordinator, group_id):
+            known.setdefault(topic, {})[partition] = None
     for change in coordinator.log.in_flight():
         if change.group_id == group_id:
             for topic, partitions in change.commits:
@@ -87,11 +96,14 @@ def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: i
     """
     for name in names:
         group_ids = dict.fromkeys(coordinator.offsets.groups_with(name))
+        for pending in coordinator.pending_offsets.values():
+            group_ids.update((key[0], None) for _, key, _ in pending if key[1] == name)
         for change in coordinator.log.in_flight():
             if any(topic == name for topic, _ in change.commits):
                 group_ids[change.group_id] = None
         for group_id in group_ids:
-            deleted = {name: _known(coordinator, group_id).get(name, {})}
+            pending_ones = [key for key in pending_of(coordinator, group_id) if key[1] == name]
+            deleted = {name: _known(coordinator, group_id).get(name, {}) | {key[2]: None for key in pending_ones}}
             delete_offsets(coordinator, group_id, deleted, now_ms, lambda log_error: None)
 
 

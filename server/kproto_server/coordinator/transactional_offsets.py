@@ -11,22 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.records.batch_header import CHECKED, CHECKED_FROM, TRANSACTIONAL
-from kproto.records.control import ControlType, build_end_marker
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.offsets_log.batches import offsets_compression, with_checksum
-from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.coordinator.pending_offsets import OffsetKey
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
@@ -83,6 +80,9 @@ def add_offsets(
     """
     batch = NO_BATCH
     if coordinator.log.keeps:
+        from kproto_server.coordinator.offsets_log.batches import offsets_compression
+        from kproto_server.coordinator.offsets_log.commits import commit_batch
+
         compression = offsets_compression(coordinator.settings.current)
         batch = _transactional(
             commit_batch(group_id, entries, now_ms, coordinator.behavior, compression), producer_id, producer_epoch
@@ -108,12 +108,33 @@ def add_offsets(
 
 def _transactional(batch: Batch, producer_id: int, producer_epoch: int) -> Batch:
     """Return a batch as part of a producer's transaction (OC-55)."""
+    from kproto.records.batch_header import CHECKED, CHECKED_FROM, TRANSACTIONAL
+    from kproto_server.coordinator.offsets_log.batches import with_checksum
+
     encoded, record_count = batch
     attributes, last_delta, first_ms, max_ms, _, _, sequence, count = CHECKED.unpack_from(encoded, CHECKED_FROM)
     head = CHECKED.pack(
         attributes | TRANSACTIONAL, last_delta, first_ms, max_ms, producer_id, producer_epoch, sequence, count
     )
     return with_checksum(head + encoded[CHECKED_FROM + CHECKED.size :]), record_count
+
+
+def pending_of(coordinator: GroupCoordinator, group_id: str) -> list[OffsetKey]:
+    """Return the keys of a group with a pending offset."""
+    partition = coordinator.partition_of(group_id)
+    pending = None if partition is None else coordinator.pending_offsets.get(partition)
+    if pending is None or not pending.has_group(group_id):
+        return []
+    return list(dict.fromkeys(key for _, key, _ in pending if key[0] == group_id))
+
+
+def forget_pending(coordinator: GroupCoordinator, keys: Iterable[OffsetKey]) -> None:
+    """Remove pending offsets: their topic or group was deleted, or a client has deleted the offset."""
+    for key in keys:
+        partition = coordinator.partition_of(key[0])
+        pending = None if partition is None else coordinator.pending_offsets.get(partition)
+        if pending is not None:
+            pending.remove_all(key)
 
 
 def end_offsets(
@@ -129,6 +150,8 @@ def end_offsets(
     """Append the marker of a producer's transaction to an offsets partition; then its offsets are visible or gone."""
     batch = NO_BATCH
     if coordinator.log.keeps:
+        from kproto.records.control import ControlType, build_end_marker
+
         marker = build_end_marker(
             ControlType.COMMIT if commits else ControlType.ABORT,
             offset=0,

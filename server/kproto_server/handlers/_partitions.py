@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import NO_LEADER
+from kproto_server.cluster.topics import NO_LEADER, TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -23,6 +23,8 @@ def topic_to_read(name: str, context: RequestContext) -> Topic | None:
         from kproto_server.coordinator.readable_log import make_offsets_topic_readable
 
         make_offsets_topic_readable(context.coordinator, topic, context.log_manager)
+    elif name == TRANSACTION_TOPIC and topic is not None:
+        context.transactions.make_readable(context.now_ms)
     return topic
 
 

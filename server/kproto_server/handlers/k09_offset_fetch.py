@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         OffsetFetchRequestTopics,
     )
     from kproto_server.coordinator.offsets import OffsetAndMetadata
+    from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.requests.context import RequestContext
 
 GROUP_ERROR_SINCE = 2
@@ -77,7 +79,9 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
     if context.api_version >= GROUPS_SINCE:
         if _are_many([group.group_id for group in request.groups if group.topics is None], context):
             codes: list[int] = []
-            groups = lazily(lambda requested: _large_group(requested, context, codes), request.groups)
+            groups = lazily(
+                lambda requested: _large_group(requested, context, codes, request.require_stable), request.groups
+            )
             return LargeResponse(OffsetFetchResponse(groups=groups), codes)
         stable = request.require_stable
         return OffsetFetchResponse(groups=tuple([_group(requested, context, stable) for requested in request.groups]))
@@ -89,7 +93,13 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
     error = context.coordinator.error_at(context.node, request.group_id)
     if not error:
         if requested is None and _are_many([request.group_id], context):
-            topics = _all_lazily(request.group_id, context, OffsetFetchResponseTopic, OffsetFetchResponsePartition)
+            topics = _all_lazily(
+                request.group_id,
+                context,
+                OffsetFetchResponseTopic,
+                OffsetFetchResponsePartition,
+                require_stable=request.require_stable,
+            )
             return LargeResponse(OffsetFetchResponse(topics=topics))
         found = _found(request.group_id, requested, context)
         return _response(_stable(request.group_id, found, context) if request.require_stable else found)
@@ -105,28 +115,50 @@ def _are_many(group_ids: Iterable[str], context: RequestContext) -> bool:
     return sum_exceeds(SMALL_OFFSETS, (len(stored) for group_id in group_ids for stored in of_group(group_id).values()))
 
 
-def _large_group(requested: OffsetFetchRequestGroup, context: RequestContext, codes: list[int]) -> Any:
+def _large_group(
+    requested: OffsetFetchRequestGroup, context: RequestContext, codes: list[int], require_stable: bool
+) -> Any:
     """Return a group whose offsets, if all are requested and many, are read when they are encoded."""
     is_large = requested.topics is None and _are_many([requested.group_id], context)
-    group = _group(requested.replace(topics=()) if is_large else requested, context)
+    group = _group(requested.replace(topics=()) if is_large else requested, context, require_stable)
     codes += error_codes(group)
     if not is_large or group.error_code:
         return group
     return group.replace(
         topics=_all_lazily(
-            requested.group_id, context, OffsetFetchResponseTopics, OffsetFetchResponsePartitions, with_ids=True
+            requested.group_id,
+            context,
+            OffsetFetchResponseTopics,
+            OffsetFetchResponsePartitions,
+            with_ids=True,
+            require_stable=require_stable,
         )
     )
 
 
 def _all_lazily(
-    group_id: str, context: RequestContext, of_topic: Any, of_partition: Any, *, with_ids: bool = False
+    group_id: str,
+    context: RequestContext,
+    of_topic: Any,
+    of_partition: Any,
+    *,
+    with_ids: bool = False,
+    require_stable: bool,
 ) -> Any:
     """Return all topics of a group for a `LargeResponse`: those of a topic are read at once, when they are encoded."""
     offsets = context.coordinator.offsets
 
-    def partition(item: tuple[int, OffsetAndMetadata]) -> Any:
+    def partition(name: str, item: tuple[int, OffsetAndMetadata]) -> Any:
         index, stored = item
+        pending = _pending(group_id, context) if require_stable else None
+        if pending is not None and (group_id, name, index) in pending:
+            return of_partition(
+                partition_index=index,
+                committed_offset=-1,
+                committed_leader_epoch=-1,
+                metadata="",
+                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
+            )
         return of_partition(
             partition_index=index,
             committed_offset=stored.offset,
@@ -139,7 +171,7 @@ def _all_lazily(
         stored = sorted(offsets.of_group(group_id).get(name, NO_OFFSETS).items())
         known = context.cluster.topics.get(name) if with_ids else None
         topic_id = {"topic_id": known.topic_id if known else ZERO_UUID} if with_ids else {}
-        return of_topic(name=name, partitions=lazily(partition, stored), **topic_id)
+        return of_topic(name=name, partitions=lazily(partial(partition, name), stored), **topic_id)
 
     return lazily(topic, sorted(offsets.of_group(group_id)))
 
@@ -248,9 +280,8 @@ def _found(group_id: str, requested: Iterable[RequestedTopic] | None, context: R
 
 def _stable(group_id: str, found: list[TopicOffsets], context: RequestContext) -> list[TopicOffsets]:
     """Return offsets with UNSTABLE_OFFSET_COMMIT for those that a transaction may change (OF-25)."""
-    partition = context.coordinator.partition_of(group_id)
-    pending = None if partition is None else context.coordinator.pending_offsets.get(partition)
-    if pending is None or not pending.has_group(group_id):
+    pending = _pending(group_id, context)
+    if pending is None:
         return found
     return [
         topic._replace(
@@ -263,6 +294,13 @@ def _stable(group_id: str, found: list[TopicOffsets], context: RequestContext) -
         )
         for topic in found
     ]
+
+
+def _pending(group_id: str, context: RequestContext) -> PendingOffsets | None:
+    """Return the pending offsets that have some of a group; None: the group has none."""
+    partition = context.coordinator.partition_of(group_id)
+    pending = None if partition is None else context.coordinator.pending_offsets.get(partition)
+    return pending if pending is not None and pending.has_group(group_id) else None
 
 
 def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], context: RequestContext) -> TopicOffsets:

@@ -9,6 +9,7 @@ from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
 from kproto_server.releases.release import VersionBehavior
@@ -69,6 +70,8 @@ def _forget(deleted: list[str], context: RequestContext) -> None:
     if not deleted:
         return
     context.cluster.save()
+    if TRANSACTION_TOPIC in deleted:
+        context.transactions.forget()
     if OFFSETS_TOPIC in deleted:
         # All groups were in its partitions. The next FindCoordinator creates the topic again, empty.
         context.coordinator.forget_groups()

@@ -14,10 +14,11 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.coordinator.commit import DEFAULT, expire_timestamp, limits_of, metadata_too_large
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.transactional_offsets import add_offsets, membership_error
+from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.handlers._member_requests import GroupIdBehavior
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.handlers._transactions import known_error
-from kproto_server.transactions.transitions import ProducerIdAndEpoch
+from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, ProducerIdAndEpoch
 from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Topic
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse
-    from kproto_server.transactions.coordinator import Outcome
 
 TOPIC_IDS_SINCE = 6
 ADDS_OFFSETS_SINCE = 5
@@ -47,7 +47,7 @@ def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffse
         _decide(topic, errors, entries, context)
     if not entries and not any(error == ErrorCode.OFFSET_METADATA_TOO_LARGE for error in errors.values()):
         return _response(request, errors)
-    error, added = _group_error(request, context)
+    error = _group_error(request, context)
     if error:
         _fail(errors, error, context)
         return _response(request, errors)
@@ -55,10 +55,11 @@ def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffse
         return _response(request, errors)
     partition = context.coordinator.owned_partition(context.node, request.group_id)
     assert partition is not None, "the node coordinates the group"
-    failed = added
+    failure = 0
 
     def settle(log_error: int) -> None:
-        failed.error = failed.error or log_error
+        nonlocal failure
+        failure = log_error
 
     add_offsets(
         context.coordinator,
@@ -72,8 +73,8 @@ def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffse
     )
 
     def respond() -> TxnOffsetCommitResponse:
-        if failed.error:
-            _fail(errors, failed.error, context)
+        if failure:
+            _fail(errors, commit_write_error(failure, context.coordinator.behavior), context)
         return _response(request, errors)
 
     return context.coordinator.log.then(respond)
@@ -117,21 +118,13 @@ def _topic(topic: TxnOffsetCommitRequestTopic, context: RequestContext) -> tuple
     return context.cluster.topic(topic.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> tuple[int, Outcome]:
-    """Return why no offset of the request is accepted, and the outcome of adding them to the transaction."""
-    from kproto_server.transactions.coordinator import Outcome
-
+def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> int:
+    """Return why no offset of the request is accepted; 0 if those of known partitions are (OC-51)."""
     coordinator = context.coordinator
     if not request.group_id and context.behavior(GroupIdBehavior).members_need_group_id:
-        return ErrorCode.INVALID_GROUP_ID, Outcome()
-    error = coordinator.error_at(context.node, request.group_id)
-    if error:
-        return error, Outcome()
-    outcome = Outcome(_transaction_error(request, context))
-    if outcome.error:
-        return outcome.error, outcome
-    group = coordinator.group(request.group_id)
-    return membership_error(group, request, coordinator.behavior), outcome
+        return ErrorCode.INVALID_GROUP_ID
+    error = coordinator.error_at(context.node, request.group_id) or _transaction_error(request, context)
+    return error or membership_error(coordinator.group(request.group_id), request, coordinator.behavior)
 
 
 def _transaction_error(request: TxnOffsetCommitRequest, context: RequestContext) -> int:
@@ -153,8 +146,10 @@ def _transaction_error(request: TxnOffsetCommitRequest, context: RequestContext)
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     transactions = context.transactions
     if context.api_version >= ADDS_OFFSETS_SINCE:
-        error = transactions.add_partitions(request.transactional_id, producer, [key], context.now_ms).error
-        return known_error(error, NEVER, context)
+        outcome = transactions.add_partitions(
+            request.transactional_id, producer, [key], context.now_ms, EPOCH_FOR_EACH_TRANSACTION
+        )
+        return known_error(outcome.error, NEVER, context)
     if not context.settings.current.bool("transaction.partition.verification.enable"):
         return ErrorCode.NONE
     error = known_error(transactions.verify(request.transactional_id, producer, key), NEVER, context)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import PeriodicTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kproto_server.clock import Clock
     from kproto_server.configuration.dynamic_settings import DynamicSettings
@@ -24,12 +24,12 @@ def transaction_tasks(
     timeouts_ms = settings.current.int("transaction.abort.timed.out.transaction.cleanup.interval.ms")
     expiration_ms = settings.current.int("transaction.remove.expired.transaction.cleanup.interval.ms")
 
-    def abort_timed_out(now_ms: int) -> None:
-        if (coordinator := find()) is not None:
-            coordinator.abort_timed_out(now_ms)
+    def abort_timed_out(now_ms: int) -> Iterator[None] | None:
+        coordinator = find()
+        return None if coordinator is None else coordinator.abort_timed_out(now_ms)
 
-    def remove_expired(now_ms: int) -> None:
-        if (coordinator := find()) is not None:
-            coordinator.remove_expired(now_ms)
+    def remove_expired(now_ms: int) -> Iterator[None] | None:
+        coordinator = find()
+        return None if coordinator is None else coordinator.remove_expired(now_ms)
 
     return PeriodicTask(clock, timeouts_ms, abort_timed_out), PeriodicTask(clock, expiration_ms, remove_expired)

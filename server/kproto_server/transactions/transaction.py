@@ -70,13 +70,22 @@ class TransactionValues(NamedTuple):
 class Transaction:
     """A transactional id."""
 
-    __slots__ = ("pending", "transactional_id", "values")
+    __slots__ = ("markers_left", "markers_without_leader", "pending", "transactional_id", "values")
 
     def __init__(self, transactional_id: str, values: TransactionValues) -> None:
         self.transactional_id: str = transactional_id
         self.values: TransactionValues = values
         self.pending: TransactionValues | None = None
         """The newest values that the log is writing; other requests get CONCURRENT_TRANSACTIONS meanwhile."""
+        self.markers_left: list[TopicPartition] = []
+        """The partitions that have no marker yet, from the decision on; the last one is the next."""
+        self.markers_without_leader: list[TopicPartition] = []
+        """Those among them that had no leader at the last attempt."""
+
+    @property
+    def newest(self) -> TransactionValues:
+        """The values after all changes that were appended to the log."""
+        return self.values if self.pending is None else self.pending
 
     @property
     def added_to(self) -> TransactionValues:

@@ -6,12 +6,14 @@ old epoch; handlers return INVALID_PRODUCER_EPOCH instead to clients that do not
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.transactions.transaction import (
     ENDED,
+    EPOCH_MAX,
     NO_EPOCH,
     NO_PRODUCER_ID,
     NO_TIME,
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 
 EPOCH_FOR_EACH_TRANSACTION = 2
 """The `transaction.version` from which on EndTxn raises the epoch (KIP-890)."""
+
+
+_COMMITS = {
+    TransactionStatus.PREPARE_COMMIT: True,
+    TransactionStatus.COMPLETE_COMMIT: True,
+    TransactionStatus.PREPARE_ABORT: False,
+    TransactionStatus.COMPLETE_ABORT: False,
+}
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -61,13 +71,16 @@ def new_producer(
         return ErrorCode.CONCURRENT_TRANSACTIONS
     producer_id, epoch, last_epoch = values.producer_id, values.epoch + 1, NO_EPOCH
     previous_producer_id = values.previous_producer_id
-    if values.has_exhausted_epochs and (expected is None or expected.epoch == values.epoch):
+    knows_epoch = expected is None or expected.epoch == values.epoch
+    may_repeat = expected is not None and expected.epoch == values.last_epoch != NO_EPOCH
+    # Nothing could fence a producer with the greatest epoch: it may come from an abort only.
+    if (values.has_exhausted_epochs and knows_epoch) or (values.epoch == EPOCH_MAX and may_repeat):
         producer_id, previous_producer_id, epoch = new_producer_id(), values.producer_id, 0
-        last_epoch = NO_EPOCH if expected is None else values.epoch
+        last_epoch = NO_EPOCH if expected is None else expected.epoch
     elif expected is not None and values.epoch != NO_EPOCH:
         if expected.epoch == values.epoch:
             last_epoch = values.epoch
-        elif expected.epoch == values.last_epoch:
+        elif may_repeat:
             epoch, last_epoch = values.epoch, values.last_epoch
         else:
             return ErrorCode.PRODUCER_FENCED
@@ -101,17 +114,20 @@ def fenced(values: TransactionValues, behavior: TransactionBehavior) -> Transact
 
 
 def with_partitions(
-    transaction: Transaction, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition], now_ms: int
+    transaction: Transaction,
+    producer: ProducerIdAndEpoch,
+    partitions: Collection[TopicPartition],
+    client_version: int,
+    now_ms: int,
 ) -> TransactionValues | ErrorCode:
     """Return the values with more partitions, which begin a transaction if there is none.
 
     NONE: all partitions are part of the transaction already.
     """
     values = transaction.added_to
-    if values.producer_id != producer.producer_id:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if values.epoch != producer.epoch:
-        return ErrorCode.PRODUCER_FENCED
+    error = _producer_error(producer, values)
+    if error:
+        return error
     if values.status in PREPARED or transaction.pending not in (None, values):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if values.status is TransactionStatus.ONGOING:
@@ -119,20 +135,29 @@ def with_partitions(
             return ErrorCode.NONE
         return values._replace(partitions=values.partitions.union(partitions), updated_ms=now_ms)
     return values._replace(
-        status=TransactionStatus.ONGOING, partitions=frozenset(partitions), start_ms=now_ms, updated_ms=now_ms
+        status=TransactionStatus.ONGOING,
+        partitions=frozenset(partitions),
+        start_ms=now_ms,
+        updated_ms=now_ms,
+        client_version=client_version,
     )
 
 
 def verify(transaction: Transaction, producer: ProducerIdAndEpoch, partition: TopicPartition) -> ErrorCode:
     """Return NONE if a partition is part of the producer's transaction."""
     values = transaction.added_to
-    if values.producer_id != producer.producer_id:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if values.epoch != producer.epoch:
-        return ErrorCode.PRODUCER_FENCED
+    error = _producer_error(producer, values)
+    if error:
+        return error
     if values.status in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.NONE if partition in values.partitions else ErrorCode.TRANSACTION_ABORTABLE
+
+
+def _producer_error(producer: ProducerIdAndEpoch, values: TransactionValues) -> ErrorCode:
+    if values.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    return ErrorCode.NONE if values.epoch == producer.epoch else ErrorCode.PRODUCER_FENCED
 
 
 def ended(
@@ -148,33 +173,28 @@ def ended(
     values = transaction.values
     raises_epoch = client_version >= EPOCH_FOR_EACH_TRANSACTION
     is_repeated = raises_epoch and _is_repeated(producer, values)
-    if values.producer_id != producer.producer_id and not is_repeated:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if values.epoch != producer.epoch and not is_repeated:
-        return ErrorCode.PRODUCER_FENCED
+    error = _producer_error(producer, values)
+    if error and not is_repeated:
+        return error
     if transaction.pending is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
+    decide = partial(
+        _prepared_by_client,
+        commits=commits,
+        client_version=client_version,
+        new_producer_id=new_producer_id,
+        now_ms=now_ms,
+    )
     if values.status is TransactionStatus.ONGOING:
-        return (
-            ErrorCode.PRODUCER_FENCED
-            if is_repeated
-            else prepared(values, commits, client_version, new_producer_id, now_ms)
-        )
-    outcomes = {
-        TransactionStatus.PREPARE_COMMIT: True,
-        TransactionStatus.COMPLETE_COMMIT: True,
-        TransactionStatus.PREPARE_ABORT: False,
-        TransactionStatus.COMPLETE_ABORT: False,
-    }
-    is_same = outcomes.get(values.status) is commits
+        return ErrorCode.PRODUCER_FENCED if is_repeated else decide(values)
+    is_same = _COMMITS.get(values.status) is commits
     if values.status in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS if is_same else ErrorCode.INVALID_TXN_STATE
     if is_same and (is_repeated or not raises_epoch):
         return ErrorCode.NONE
     if raises_epoch and not commits and not is_repeated:
         # A client may abort a transaction whose partitions were never added: the broker learned of none of them.
-        began = values._replace(partitions=frozenset(), start_ms=now_ms)
-        return prepared(began, commits, client_version, new_producer_id, now_ms)
+        return decide(values._replace(partitions=frozenset(), start_ms=now_ms))
     return ErrorCode.INVALID_TXN_STATE
 
 
@@ -185,12 +205,17 @@ def _is_repeated(producer: ProducerIdAndEpoch, values: TransactionValues) -> boo
     return values.previous_producer_id == producer.producer_id and is_exhausted(producer.epoch) and values.epoch == 0
 
 
-def prepared(
-    values: TransactionValues, commits: bool, client_version: int, new_producer_id: Callable[[], int], now_ms: int
-) -> TransactionValues:
-    """Return the values with the decision. With an epoch for each transaction, the markers have the next epoch."""
+def prepared(values: TransactionValues, *, commits: bool, now_ms: int) -> TransactionValues:
+    """Return the values with the decision to commit or abort."""
     status = TransactionStatus.PREPARE_COMMIT if commits else TransactionStatus.PREPARE_ABORT
-    decided = values._replace(status=status, updated_ms=now_ms, client_version=client_version)
+    return values._replace(status=status, updated_ms=now_ms)
+
+
+def _prepared_by_client(
+    values: TransactionValues, *, commits: bool, client_version: int, new_producer_id: Callable[[], int], now_ms: int
+) -> TransactionValues:
+    """Return the values with a client's decision. With an epoch for each transaction, the markers have the next one."""
+    decided = prepared(values, commits=commits, now_ms=now_ms)._replace(client_version=client_version)
     if client_version < EPOCH_FOR_EACH_TRANSACTION:
         return decided
     return decided._replace(
