@@ -20,3 +20,10 @@ def java_hash(text: str) -> int:
     for unit in struct.unpack(f"<{len(units) // 2}H", units):
         value = (31 * value + unit) & 0xFFFFFFFF
     return value - 2**32 if value & 0x80000000 else value
+
+
+def java_uuid_hash(uuid: bytes) -> int:
+    """Return the hash code of Kafka's ``Uuid``, from its 16 bytes."""
+    mixed = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
+    value = (mixed >> 32 ^ mixed) & 0xFFFFFFFF
+    return value - 2**32 if value & 0x80000000 else value

@@ -54,6 +54,7 @@ def response_class(api_key: int) -> type[Response]:
     return found
 
 
+@functools.cache
 def _class(api_key: int, suffix: str) -> Any:
     if api_key not in APIS:
         raise UnsupportedVersion(api_key, -1)

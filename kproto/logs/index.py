@@ -38,12 +38,14 @@ class OffsetIndex:
             self._file.close()
 
     def entry(self, number: int) -> tuple[int, int] | None:
-        """Return ``(offset, position)`` of an entry; None after the last one."""
+        """Return ``(offset, position)`` of an entry; None after the last one, and for one that is damaged."""
         assert self._file is not None, "the file has a size, so it is open"
         data = os.pread(self._file.fileno(), INDEX_ENTRY_SIZE, number * INDEX_ENTRY_SIZE)
         if len(data) < INDEX_ENTRY_SIZE or not any(data):
             return None
         entry = index_entry(data)
+        if entry.relative_offset < 0 or entry.position < 0:
+            return None
         return self._base_offset + entry.relative_offset, entry.position
 
     def last_up_to(self, limit: int, *, column: int) -> tuple[int, int] | None:

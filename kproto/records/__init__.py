@@ -5,8 +5,9 @@ and `record`; `message_set` is magic 0 and 1; `control`, `compression`, `checksu
 
 Topics: `offsets_topic` has the records of `__consumer_offsets` by type, declared in `offset_records`, `group_records`,
 `consumer_group_records`, `share_group_records` and `streams_group_records`; `transaction_state` has the records of
-`__transaction_state`; `coordinator` what both topics share, and `partitioning` which of their partitions has a group.
-`consumer_protocol` is what the members of a group send each other.
+`__transaction_state`, `share_group_state` those of `__share_group_state`; `coordinator` has what these topics share.
+`partitioning` is which of their partitions has a group. `consumer_protocol` is what the members of a group send each
+other.
 
 Files: `segment` and `segment_files` are the formats of the files of a partition's log.
 

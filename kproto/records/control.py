@@ -6,16 +6,36 @@ A control batch has one record. Its key is two int16: a version and a type; its 
 from __future__ import annotations
 
 from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING
 
 from kproto.declaration import Int16, Int32
 from kproto.errors import DecodeError
 from kproto.message import Message
-from kproto.records.batch_header import APPEND_TIME, CONTROL, TRANSACTIONAL
-from kproto.records.record import Record
-from kproto.records.record_batch import build_record_batch
+from kproto.records.batch_header import (
+    APPEND_TIME,
+    CHECKED,
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    UNCHECKED,
+)
+from kproto.records.checksum import crc32c
+
+if TYPE_CHECKING:
+    from kproto.records.record import Record
 
 KEY_VERSION = 0
 MARKER_VERSION = 0
+_MARKER_RECORD = Struct(">5BhhBhiB")
+"""The record of a marker: size, attributes, both deltas, key with its size, value with its size, number of headers."""
+_SIZES = 2 * 16, 2 * 4, 2 * 6
+"""The varints of the sizes of record, key and value."""
+MARKER_SIZE_BYTES = HEADER_SIZE + _MARKER_RECORD.size
+"""The size of the batch of a marker."""
 
 
 class ControlType(IntEnum):
@@ -88,12 +108,12 @@ def build_end_marker(
 ) -> bytes:
     """Return the batch with which a broker ends a producer's transaction in a partition."""
     assert outcome in (ControlType.ABORT, ControlType.COMMIT), f"{outcome!r} does not end a transaction"
-    key = KEY_VERSION.to_bytes(2, "big") + ControlRecordTypeSchema(type=outcome).encode(KEY_VERSION)
-    value = MARKER_VERSION.to_bytes(2, "big") + EndTxnMarker(coordinator_epoch=coordinator_epoch).encode(MARKER_VERSION)
-    return build_record_batch(
-        [Record(key, value, timestamp=timestamp, offset=offset)],
-        partition_leader_epoch=partition_leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        flags=TRANSACTIONAL | CONTROL | (APPEND_TIME if has_append_time else 0),
+    attributes = TRANSACTIONAL | CONTROL | (APPEND_TIME if has_append_time else 0)
+    size, key_size, value_size = _SIZES
+    checked = CHECKED.pack(
+        attributes, 0, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, 1
+    ) + _MARKER_RECORD.pack(
+        size, 0, 0, 0, key_size, KEY_VERSION, outcome, value_size, MARKER_VERSION, coordinator_epoch, 0
     )
+    length = MARKER_SIZE_BYTES - LOG_OVERHEAD
+    return UNCHECKED.pack(offset, length, partition_leader_epoch, MAGIC, crc32c(checked)) + checked

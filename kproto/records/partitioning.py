@@ -1,4 +1,4 @@
-"""The partition of a coordinator's topic that holds the records of a group or of a transactional id."""
+"""The partition of a coordinator's topic that holds the records of a group, a transactional id or a share partition."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def partition_for(key: str, partition_count: int) -> int:
     """
     value = java_hash(key)
     return 0 if value == INT32_MIN else abs(value) % partition_count
+
+
+def share_partition_name(group_id: str, topic_id: bytes, partition: int) -> str:
+    """Return the text that decides which partition of `__share_group_state` has a share partition."""
+    import base64  # not at the start of a broker
+
+    return f"{group_id}:{base64.urlsafe_b64encode(topic_id).decode().rstrip('=')}:{partition}"

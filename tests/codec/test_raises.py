@@ -49,6 +49,7 @@ from kproto.records import (
     record,
     record_batch,
     segment_files,
+    share_group_state,
     transaction_state,
     varint,
 )
@@ -213,6 +214,9 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.segment_files.read_leader_epochs", DecodeError): lambda: segment_files.read_leader_epochs(""),
     ("records.segment_files.partitions_in_checkpoint", DecodeError): lambda: segment_files.partitions_in_checkpoint(
         "", "t"
+    ),
+    ("records.share_group_state.read_share_state_record", DecodeError): lambda: (
+        share_group_state.read_share_state_record(None, None)
     ),
     ("records.transaction_state.read_transaction_record", DecodeError): lambda: (
         transaction_state.read_transaction_record(None, None)

@@ -3,9 +3,18 @@
 import pytest
 
 from kproto.errors import DecodeError
-from kproto.records.control import ControlType, build_end_marker, control_type, read_end_marker
+from kproto.records.batch_header import APPEND_TIME, CONTROL, TRANSACTIONAL
+from kproto.records.control import (
+    MARKER_SIZE_BYTES,
+    ControlRecordTypeSchema,
+    ControlType,
+    EndTxnMarker,
+    build_end_marker,
+    control_type,
+    read_end_marker,
+)
 from kproto.records.record import Record
-from kproto.records.record_batch import read_record_batch
+from kproto.records.record_batch import build_record_batch, read_record_batch
 from tests.records.made import COMMIT_MARKER, NOW
 
 COMMIT, ABORT = ControlType.COMMIT, ControlType.ABORT
@@ -39,6 +48,31 @@ def test_a_built_marker_is_read(outcome: ControlType) -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 6, -1)
     assert (header.base_offset, header.base_timestamp, header.partition_leader_epoch) == (9, 8, 4)
     assert read_end_marker(batch.records()[0]) == (outcome, 5)
+
+
+@pytest.mark.parametrize("has_append_time", [False, True])
+def test_a_built_marker_is_the_batch_of_its_record(has_append_time: bool) -> None:
+    key = bytes(2) + ControlRecordTypeSchema(type=COMMIT).encode(0)
+    value = bytes(2) + EndTxnMarker(coordinator_epoch=2**31 - 1).encode(0)
+    built = build_end_marker(
+        COMMIT,
+        offset=9,
+        timestamp=NOW,
+        producer_id=2**63 - 1,
+        producer_epoch=2**15 - 1,
+        coordinator_epoch=2**31 - 1,
+        partition_leader_epoch=3,
+        has_append_time=has_append_time,
+    )
+    declared = build_record_batch(
+        [Record(key, value, timestamp=NOW, offset=9)],
+        flags=TRANSACTIONAL | CONTROL | (APPEND_TIME if has_append_time else 0),
+        producer_id=2**63 - 1,
+        producer_epoch=2**15 - 1,
+        partition_leader_epoch=3,
+    )
+    assert built == declared
+    assert len(built) == MARKER_SIZE_BYTES
 
 
 def test_newer_versions_are_read_by_their_first_fields() -> None:

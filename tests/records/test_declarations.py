@@ -12,7 +12,7 @@ from kproto.errors import DecodeError
 from kproto.interpret import InterpretedCodec
 from kproto.message import Message
 from kproto.message_codec import message_codec
-from kproto.records import offsets_topic, transaction_state
+from kproto.records import offsets_topic, share_group_state, transaction_state
 from kproto.records.batch_header import RecordBatchHeader
 from kproto.records.consumer_group_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -20,7 +20,11 @@ from kproto.records.control import ControlRecordTypeSchema, EndTxnMarker
 from kproto.records.message_set import LegacyMessage
 from tests.fixture_files import Definition, FieldDefinition, definitions
 
-PAIRS = (*offsets_topic.RECORD_TYPES.values(), *transaction_state.RECORD_TYPES.values())
+PAIRS = (
+    *offsets_topic.RECORD_TYPES.values(),
+    *transaction_state.RECORD_TYPES.values(),
+    *share_group_state.RECORD_TYPES.values(),
+)
 BY_DEFINITION: tuple[type[Message], ...] = (
     *(key for key, _ in PAIRS),
     *(value for _, value in PAIRS),
@@ -37,7 +41,6 @@ each_version = pytest.mark.parametrize(
 )
 
 ONLY_IN_3_9 = {"ShareGroupPartitionMetadataKey", "ShareGroupPartitionMetadataValue"}
-OF_THE_SHARE_TOPIC = {"ShareSnapshotKey", "ShareUpdateKey"}
 KEPT_AS_TAG = {("ConsumerGroupMemberMetadataValue", "ClassicMemberMetadata")}
 """The declaration keeps this field among the unknown tags; see the class."""
 
@@ -50,11 +53,11 @@ def definition_of(cls: type[Message]) -> Definition:
     return definitions("3.9.2" if cls.__name__ in ONLY_IN_3_9 else "4.4.0")[cls.__name__]
 
 
-def test_every_record_type_of_kafkas_two_topics_is_declared() -> None:
+def test_every_record_type_of_kafkas_topics_is_declared() -> None:
     kafkas_types = {
         (definition.api_key, name)
         for name, definition in definitions("4.4.0").items()
-        if definition.kind == "coordinator-key" and name not in OF_THE_SHARE_TOPIC
+        if definition.kind == "coordinator-key"
     }
     ours = {(key._record_type, key.__name__) for key, _ in PAIRS}
     assert ours - kafkas_types == {(9, "ShareGroupPartitionMetadataKey")}
