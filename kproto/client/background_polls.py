@@ -306,15 +306,14 @@ class BackgroundPolls:
             if self._join is not None:
                 self._leave_or_join(self._join, is_waited_for)
             self.store_finished()
-            messages = self._fetch(is_waited_for)
+            for messages in self._fetch(is_waited_for):
+                with self._lock:
+                    self.records.add(messages)
         except Exception as error:  # noqa: BLE001  # the user gets it with the next request
             with self._lock:
                 self.records.add_exception(error)
-            return
-        with self._lock:
-            self.records.add(messages)
 
-    def _fetch(self, is_waited_for: bool) -> list[Message]:
+    def _fetch(self, is_waited_for: bool) -> Iterator[list[Message]]:
         with self._lock:
             room = self.records.room(max((count for count, _ in self._waiting.values()), default=0))
             is_low = self.records.is_low
@@ -322,15 +321,22 @@ class BackgroundPolls:
             self._hold()
         elif is_low or is_waited_for:
             self._resume(self._held)
-        self._has_revoked = False
-        messages = self.consumer.consume(max(1, room), 0)
+        messages = self._owned(lambda: self.consumer.consume(max(1, room), 0))
+        yield messages
         if not messages and is_waited_for:
-            first = self.consumer.poll(POLL_WAIT_S)
-            messages = [] if first is None else [first, *self.consumer.consume(max(1, room), 0)]
-        if self._has_revoked:
-            assigned = {partition_of(each) for each in self.consumer.assignment()}
-            return [each for each in messages if each.error() is not None or partition_of_message(each) in assigned]
-        return messages
+            first = self._owned(lambda: [each for each in [self.consumer.poll(POLL_WAIT_S)] if each is not None])
+            yield first
+            if first:
+                yield self._owned(lambda: self.consumer.consume(max(1, room), 0))
+
+    def _owned(self, call: Callable[[], list[Message]]) -> list[Message]:
+        """Return the messages of a call, without those of partitions that are revoked within it."""
+        self._has_revoked = False
+        messages = call()
+        if not self._has_revoked:
+            return messages
+        assigned = {partition_of(each) for each in self.consumer.assignment()}
+        return [each for each in messages if each.error() is not None or partition_of_message(each) in assigned]
 
     def _hold(self) -> None:
         """Pause the partitions that are not paused."""

@@ -135,9 +135,9 @@ class CheckpointTopic:
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-                count = yield from self._partition_count()
-        if not count:
-            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "the topic is being created"))
+                # Another member creates it, and the broker that describes topics has not heard of it.
+                while not (count := (yield from self._partition_count())):
+                    yield None
         return checkpoint_partition(self._configuration.group_id, count)
 
     def _partition_count(self) -> Steps[int]:

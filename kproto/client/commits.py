@@ -1,19 +1,24 @@
-"""The commits of a consumer whose librdkafka must not commit by itself.
+"""The commits of a consumer whose librdkafka does not know what to commit.
 
-While a partition catches up, librdkafka would commit the position of consumer 1 instead of the user's; and librdkafka
-commits without metadata. So kproto makes the automatic commits: in `poll`, as Kafka's Java client does, and when
-partitions are revoked.
+While a partition catches up, librdkafka would commit the position of consumer 1 instead of the user's; and it would
+commit without metadata. So kproto stores the user's positions, with metadata, in librdkafka: in `poll`, before it
+returns the next record, and when partitions are revoked. librdkafka commits what is stored: by its timer, which makes
+no commit in a rebalance that could cost the member its partitions, and when partitions are unassigned.
+
+librdkafka's timer commits no stored offset that is before the last committed one, as after a seek. kproto commits such
+a position itself.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kproto.client.configuration import COMMIT_CALLBACK, Configuration
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC
@@ -25,6 +30,8 @@ COMMIT_ARGUMENTS = ("message", "offsets", "async", "asynchronous")
 """The arguments of confluent-kafka's `commit` in their order. `asynchronous` wins over its older name."""
 REFUSES_NONE = confluent_kafka.libversion()[1] < 0x020D0000
 """Whether this release of confluent-kafka refuses None as message or offsets."""
+STORES_IN_INTERVAL = 5
+"""How often positions are stored in a commit interval."""
 OffsetsToCommit = Callable[[Collection[PartitionKey] | None], dict[PartitionKey, TopicPartition]]
 """Returns the offsets that a commit of these partitions (None: all) commits now."""
 
@@ -35,7 +42,7 @@ class Commits:
     Args:
         consumer: an object whose methods are confluent-kafka's own.
         metadata: returns the metadata of commits for which the user gives none.
-        on_request: called with the partitions of each commit before it is sent.
+        on_request: called with the partitions of each commit before it is sent or stored.
         on_success: called with each committed offset.
         limit: returns the offset to commit where the user names one.
     """
@@ -61,38 +68,93 @@ class Commits:
         """The last successful commit of each assigned partition."""
         self._requested: dict[PartitionKey, tuple[int, str | None]] = {}
         """Offset and metadata of each partition's last commit. The results of earlier commits may come after it."""
+        self._committed_by_librdkafka: dict[PartitionKey, TopicPartition] = {}
+        """The last successful commit of each partition, also of those that were revoked since."""
+        self._stored: set[PartitionKey] = set()
+        """The partitions with an offset that is stored in librdkafka."""
         self.is_automatic: bool = configuration.auto_commit
+        self._refuses_store = configuration.auto_store
         self._interval_s = configuration.auto_commit_interval_s
-        self.next_commit_at: float = time.monotonic() + self._interval_s
-        """When `commit_periodically` commits next, on the monotonic clock."""
+        self._next_commit_at = time.monotonic() + self._interval_s
+        self.next_store_at: float = 0.0
+        """When `store_periodically` stores next, on the monotonic clock."""
 
-    def commit_periodically(self) -> bool:
-        """Commit if the commit interval has passed; return whether it has."""
+    def store_periodically(self) -> bool:
+        """Store the user's positions if it is time; return whether a commit interval has passed."""
         now = time.monotonic()
-        if now < self.next_commit_at:
+        if now < self.next_store_at:
             return False
-        self.next_commit_at = now + self._interval_s
-        if self.is_automatic:
-            offsets = self._changed(None)
-            if offsets:
-                self._request(offsets, asynchronous=True)
+        self.next_store_at = now + self._interval_s / STORES_IN_INTERVAL
+        self.store_positions()
+        if now < self._next_commit_at:
+            return False
+        self._next_commit_at = now + self._interval_s
         return True
 
-    def commit_now(self, partitions: Collection[PartitionKey] | None = None, *, waits: bool = False) -> None:
-        """Commit these partitions (None: all) if commits are automatic; log a failure, as after a rebalance.
-
-        Without `waits`, librdkafka sends the commit before it revokes partitions, and `on_commit` gets the result.
-        """
+    def store_positions(self, partitions: Collection[PartitionKey] | None = None) -> None:
+        """Let librdkafka commit the user's positions in these partitions (None: all), if commits are automatic."""
         if not self.is_automatic:
             return
-        offsets = self._changed(partitions)
-        if offsets:
+        offsets = {partition_of(each): each for each in self._changed(partitions)}
+        self.drop_stored(self._stored - offsets.keys() if partitions is None else set(partitions) - offsets.keys())
+        before = [each for each in offsets.values() if self._is_before_committed(each)]
+        if before:
             try:
-                self._request(offsets, asynchronous=not waits)
+                self._request(before, asynchronous=True)
             except KafkaException as error:
                 logger.warning(
                     "automatic commit failed, the records since the last commit will be read again: %s", error
                 )
+        self._store(offsets.values())
+
+    @staticmethod
+    def offsets_to_store(given: Mapping[str, Any]) -> list[TopicPartition] | None:
+        """Return what these arguments of `store_offsets` store, None if they are invalid."""
+        message, offsets = given.get("message"), given.get("offsets")
+        if REFUSES_NONE and None in given.values():
+            return None
+        if message is None and are_topic_partitions(offsets):
+            return list(given["offsets"])
+        if offsets is None and isinstance(message, Message) and message.error() is None:
+            return [position_after(message)]
+        return None
+
+    def store(self, offsets: list[TopicPartition]) -> None:
+        """Store offsets for the user, while commits are automatic.
+
+        Raises:
+            KafkaException: as of confluent-kafka's `store_offsets`.
+        """
+        if self._refuses_store:  # librdkafka does not: its own setting is false
+            error = KafkaError._INVALID_ARG
+            raise KafkaException(KafkaError(error, f"StoreOffsets failed: {KafkaError(error).str()}"))
+        self._consumer.store_offsets(offsets=list(map(self._with_metadata, offsets)))
+        self._stored.update(map(partition_of, offsets))
+
+    def drop_stored(self, partitions: Iterable[PartitionKey]) -> None:
+        """Let librdkafka commit nothing in these partitions until a position is stored again."""
+        dropped = self._stored.intersection(partitions)
+        if dropped:
+            self._stored -= dropped
+            with suppress(KafkaException):  # they are revoked
+                self._consumer.store_offsets(offsets=[TopicPartition(*each, OFFSET_INVALID) for each in dropped])
+
+    def _store(self, offsets: Collection[TopicPartition]) -> None:
+        if offsets:
+            self._note_request(offsets)
+            self._stored.update(map(partition_of, offsets))
+            with suppress(KafkaException):  # they are revoked
+                self._consumer.store_offsets(offsets=list(offsets))
+
+    def _is_before_committed(self, position: TopicPartition) -> bool:
+        """Return whether librdkafka's timer would not commit a position, and no commit of it is requested."""
+        committed = self._committed_by_librdkafka.get(partition_of(position))
+        if committed is None or self._requested.get(partition_of(position), (-1,))[0] == position.offset:
+            return False
+        epoch, committed_epoch = position.leader_epoch, committed.leader_epoch
+        if epoch is None or committed_epoch is None or epoch == committed_epoch:
+            return position.offset < committed.offset
+        return epoch < committed_epoch
 
     def commit(self, *args: Any, **kwargs: Any) -> list[TopicPartition] | None:
         """Commit for the user, with confluent-kafka's arguments; confluent-kafka refuses invalid ones."""
@@ -101,17 +163,22 @@ class Commits:
         if len(given) == len(args) + len(kwargs) and given.keys() <= set(COMMIT_ARGUMENTS):
             offsets = self._offsets_to_commit(given)
         if offsets is not None:
+            if self.is_automatic:  # or librdkafka's timer might commit what was stored before
+                self._store([each for each in offsets if each.offset >= 0])
             return self._request(offsets, asynchronous=bool(given.get("asynchronous", given.get("async", True))))
         refused: list[TopicPartition] | None = self._consumer.commit(*args, **kwargs)
         return refused
 
     def _request(self, offsets: list[TopicPartition], *, asynchronous: bool) -> list[TopicPartition] | None:
-        requested = {partition_of(each): (each.offset, each.metadata) for each in offsets if each.offset >= 0}
-        self._requested.update(requested)
-        self._on_request(requested.keys())
+        self._note_request(offsets)
         commit: Callable[..., list[TopicPartition] | None] = self._consumer.commit
         results = commit(offsets=offsets, asynchronous=asynchronous)
         return None if results is None else self.note(results)
+
+    def _note_request(self, offsets: Iterable[TopicPartition]) -> None:
+        requested = {partition_of(each): (each.offset, each.metadata) for each in offsets if each.offset >= 0}
+        self._requested.update(requested)
+        self._on_request(requested.keys())
 
     def _offsets_to_commit(self, given: Mapping[str, Any]) -> list[TopicPartition] | None:
         """Return what the user's arguments commit, None if they are invalid."""
@@ -134,6 +201,7 @@ class Commits:
         for partition in partitions:
             self._committed.pop(partition, None)
             self._requested.pop(partition, None)
+            self._stored.discard(partition)
 
     def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
         """librdkafka's callback after each commit."""
@@ -143,6 +211,8 @@ class Commits:
             self.note(topic_partitions)
         if self._user_callback is not None:
             self._user_callback(error, topic_partitions)
+        elif error is not None and error.code() != KafkaError._NO_OFFSET:
+            logger.warning("commit failed, the records since the last commit may be read again: %s", error)
 
     def _changed(self, partitions: Collection[PartitionKey] | None) -> list[TopicPartition]:
         """Return the offsets of these partitions (None: all) that are not committed yet."""
@@ -177,5 +247,6 @@ class Commits:
                 partition = partition_of(result)
                 if self._requested.get(partition, (result.offset,))[0] == result.offset:
                     self._committed[partition] = result.offset
+                self._committed_by_librdkafka[partition] = result
                 self._on_success(partition, result.offset)
         return results

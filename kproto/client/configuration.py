@@ -75,8 +75,8 @@ class Configuration:
         return self.settings.resets or self.settings.parallel
 
     @property
-    def commits_in_poll(self) -> bool:
-        """Whether kproto commits instead of librdkafka.
+    def stores_positions(self) -> bool:
+        """Whether kproto, instead of librdkafka, stores the positions that automatic commits commit.
 
         With KIP-333, librdkafka would commit the position of consumer 1 instead of the user's. With ``safe_latest``,
         librdkafka would commit without metadata and so lose the start time of the group.
@@ -93,7 +93,8 @@ class Configuration:
 
     @property
     def auto_commit_interval_s(self) -> float:
-        return float(self.librdkafka.get(AUTO_COMMIT_INTERVAL, AUTO_COMMIT_INTERVAL_DEFAULT_MS)) / 1000
+        interval_ms = float(self.librdkafka.get(AUTO_COMMIT_INTERVAL, AUTO_COMMIT_INTERVAL_DEFAULT_MS))
+        return (interval_ms or AUTO_COMMIT_INTERVAL_DEFAULT_MS) / 1000  # with 0, librdkafka has no timer
 
     @property
     def is_cooperative(self) -> bool:
@@ -107,9 +108,9 @@ class Configuration:
         # With the proposals, librdkafka has to report an offset out of range instead of resetting it.
         if self.uses_proposals or self.settings.auto_offset_reset is AutoOffsetReset.NONE:
             config[AUTO_OFFSET_RESET] = "error"
-        if self.commits_in_poll:
-            config[AUTO_COMMIT] = False
-        commits = self.commits_in_poll or self.settings.on_no_initial_offset.depends_on_group_start
+        if self.stores_positions and self.auto_commit:
+            config[AUTO_STORE] = False
+        commits = self.stores_positions or self.settings.on_no_initial_offset.depends_on_group_start
         if commits and callable(config.get(COMMIT_CALLBACK, on_commit)):  # otherwise confluent-kafka refuses it
             config[COMMIT_CALLBACK] = on_commit
         return config

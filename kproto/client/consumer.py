@@ -13,8 +13,8 @@ from confluent_kafka import Message, TopicPartition
 
 from kproto.client import configuration
 from kproto.client.confluent_methods import ConfluentMethods
-from kproto.client.delegate import WAIT_MAX_S, ConsumerDelegate
-from kproto.client.topic_partitions import are_topic_partitions, partition_of, position_after
+from kproto.client.delegate import ConsumerDelegate
+from kproto.client.topic_partitions import are_topic_partitions, partition_of
 
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
 CONFLUENT_POLL, CONFLUENT_CONSUME = confluent_kafka.Consumer.poll, confluent_kafka.Consumer.consume
@@ -60,8 +60,8 @@ class Consumer(confluent_kafka.Consumer):
     ``auto.offset.reset`` accepts ``none``, confluent-kafka's ``error``. Without any of these settings the consumer
     behaves exactly as confluent-kafka's. With one, `assign` and `poll` do not wait for brokers: a second client queries
     the start position of a partition in threads, and the partition is assigned meanwhile, without a position. With
-    ``enable.parallel.rebalance`` or ``safe_latest``, automatic commits are made within `poll` and `consume` and at a
-    revocation instead of in a thread of librdkafka.
+    ``enable.parallel.rebalance`` or ``safe_latest``, automatic commits commit the user's positions of the last calls of
+    `poll` and `consume`: the records before the returned ones.
 
     Raises:
         ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
@@ -105,8 +105,9 @@ class Consumer(confluent_kafka.Consumer):
             return CONFLUENT_POLL(self, timeout)
         until = delegate.straight_until
         if until is None or monotonic() < until:
-            # Here, and not in a function of the delegate: each call of one adds 8 % to librdkafka's poll.
-            message = CONFLUENT_POLL(self, WAIT_MAX_S if timeout > WAIT_MAX_S or timeout < 0.0 else timeout)
+            # Here, and not in a function of the delegate: each call of one adds 8 % to librdkafka's poll. With a
+            # timeout, librdkafka looks at the clock before it looks for a record.
+            message = CONFLUENT_POLL(self, 0.0)
             # librdkafka's callbacks run within its poll and may have changed the mode.
             if message is not None and message.error() is None and delegate.straight_until is until:
                 return message
@@ -204,7 +205,7 @@ class Consumer(confluent_kafka.Consumer):
         Takes any arguments, since confluent-kafka's older name of ``asynchronous`` is ``async``.
         """
         delegate = self._delegate
-        if delegate is not None and delegate.commits_in_poll:
+        if delegate is not None and delegate.stores_positions:
             return delegate.commits.commit(*args, **kwargs)
         commit: Callable[..., Any] = super().commit
         results = commit(*args, **kwargs)
@@ -215,10 +216,10 @@ class Consumer(confluent_kafka.Consumer):
     ) -> None:
         given = {"message": message, "offsets": offsets}
         arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not NOT_GIVEN}
-        super().store_offsets(**arguments)
-        if self._delegate is not None:
-            stored = arguments.get("offsets")
-            self._delegate.positions.store([position_after(arguments["message"])] if stored is None else stored)
+        if self._delegate is None:
+            super().store_offsets(**arguments)
+        else:
+            self._delegate.store_offsets(arguments)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         super().set_sasl_credentials(username, password)
@@ -232,7 +233,7 @@ class Consumer(confluent_kafka.Consumer):
         if delegate is None or delegate.is_closed:
             super().close()
             return
-        delegate.commit_before_close()
+        delegate.store_before_close()
         super().close()
         delegate.close()
         delegate.call_back()

@@ -11,8 +11,9 @@ data with kproto, and the next call uses their results. An assigned partition is
     catching up   `parallel_catch_up` delivers; librdkafka's records go to buffer 1.
 
 While all partitions are normal and nothing is pending (`straight_until`), `Consumer.poll` itself calls librdkafka's.
-While partitions catch up, `poll` pops records from the current run of buffer 2 and looks at nothing else until
-`_run_ends_at`. Each event that may change one of these modes calls `_refresh`, which ends both shortcuts.
+While partitions catch up, `poll` pops records from the run of buffer 2, `consume` passes through what consumer 2
+has fetched, and both look at nothing else until `_run_ends_at`. Each event that may change one of these modes calls
+`_refresh`, which ends the shortcuts.
 
 librdkafka's consumer has to be polled while records of buffer 2 are delivered: `poll` counts as the heartbeat for
 ``max.poll.interval.ms``, it runs the callbacks, and it fills buffer 1. `_poll_consumer1` does so every
@@ -21,7 +22,7 @@ librdkafka's consumer has to be polled while records of buffer 2 are delivered: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -52,7 +53,7 @@ BUSY_WAIT_MAX_S = 0.01
 """The same while queries run, or while the checkpoint topic is read or written."""
 CONSUMER1_POLL_INTERVAL_S = 0.02
 """How often consumer 1 is polled while records of buffer 2 are ready, unless it has records for the user too."""
-CONSUMER1_POLL_RECORDS = 500
+CONSUMER1_POLL_RECORDS, POLL_FETCH_AHEAD = 500, 500
 
 
 class ConsumerDelegate:
@@ -71,11 +72,16 @@ class ConsumerDelegate:
         self._queries = queries = BrokerQueries(configuration)
         self._events = Events(configuration)
         publish = self._events.publish
-        self._assignment = Assignment(consumer)
+        self._assignment = Assignment(consumer, lambda partitions: self.commits.drop_stored(partitions))
         self._parallel: ParallelCatchUp | None = None
         if settings.parallel:
             self._parallel = ParallelCatchUp(
-                consumer, configuration, queries, lambda partitions: self.commits.commit_now(partitions), publish
+                consumer,
+                self._assignment,
+                configuration,
+                queries,
+                lambda partitions: self.commits.store_positions(partitions),
+                publish,
             )
         self.positions: UserPositions = UserPositions(
             consumer, self._assignment, self._parallel, auto_store=configuration.auto_store
@@ -90,7 +96,7 @@ class ConsumerDelegate:
             on_success=self._committed,
             limit=None if self._parallel is None else self._parallel.limit_commit,
         )
-        self.commits_in_poll: bool = configuration.commits_in_poll
+        self.stores_positions: bool = configuration.stores_positions
         self._pending = PendingResets(
             consumer, settings, queries, self._assignment, initial_positions, self._parallel, publish
         )
@@ -105,16 +111,22 @@ class ConsumerDelegate:
 
         self._is_normal = True
         """Whether all partitions are in normal mode, with nothing pending."""
+        self._postponed: Exception | None = None
+        """An exception of the user's callbacks after messages that `consume` returned; the next call raises it."""
         self._deadline = 0.0
         """When the user's call has to return, on the monotonic clock. Callbacks of an assignment wait until then."""
-        self._commits_while_normal = self.commits_in_poll and self.commits.is_automatic
+        self._stores_while_normal = self.stores_positions and self.commits.is_automatic
         self.straight_until: float | None = 0.0
         """Until when, on the monotonic clock, `Consumer.poll` only has to call librdkafka's, and to look for errors;
         None: always. It changes with the mode of a partition."""
         self._run: list[Message] = []
         """The current run of buffer 2, next record last: `poll` pops from it before all other work."""
+        self._passes_through = False
+        """Whether `consume` may return consumer 2's records before all other work."""
+        self._fetch_ahead = 0
+        """Records that are fetched from consumer 2 at once if fewer are requested."""
         self._run_ends_at = 0.0
-        """When `poll` does the other work all the same, on the monotonic clock."""
+        """When `poll` and `consume` do the other work all the same, on the monotonic clock."""
 
     # -- records
 
@@ -125,13 +137,11 @@ class ConsumerDelegate:
         return self._wait_for(self._next(0), timeout_s)
 
     def continue_poll(self, message: Message | None, timeout_s: float) -> Message | None:
-        """Return the next message after librdkafka's poll has returned one, or has waited for `WAIT_MAX_S` at most."""
+        """Return the next message after librdkafka's poll has returned one, or has none yet."""
         if message is not None:
             message = self._route(message)
         elif not self._is_normal:
             message = self._next(0)
-        elif timeout_s >= 0:
-            timeout_s = max(0.0, timeout_s - WAIT_MAX_S)
         return self._wait_for(message, timeout_s)
 
     def _wait_for(self, message: Message | None, timeout_s: float) -> Message | None:
@@ -143,29 +153,52 @@ class ConsumerDelegate:
     def consume(self, count: int, timeout_s: float) -> list[Message]:
         deadline = None if timeout_s < 0 else monotonic() + timeout_s
         messages: list[Message] = []
+        self._fetch_ahead = 0  # `pass_through` needs an empty buffer 2
+        if self._passes_through and monotonic() < self._run_ends_at:
+            messages = self._pass_through(count)
+            if len(messages) == count:
+                return messages
         while True:
             left_s = _left(deadline)
-            more = self._next_messages(count - len(messages), left_s, raise_errors=not messages)
+            try:
+                more = self._next_messages(count - len(messages), left_s, raise_errors=not messages)
+            except Exception as error:
+                if not messages:
+                    raise
+                self._postponed = error
+                self._refresh()
+                return messages
             messages = messages + more if messages else more
             if len(messages) >= count or left_s <= 0:
+                self._begin_run()
                 return messages
 
     def _next(self, wait_s: float) -> Message | None:
+        self._fetch_ahead = POLL_FETCH_AHEAD
         messages = self._next_messages(1, wait_s)
+        self._begin_run()
+        return messages[0] if messages else None
+
+    def _begin_run(self) -> None:
+        """Begin the shortcuts of `poll` and `consume` if nothing but consumer 2 has records for the user."""
         if self._parallel is not None and not self._pending.exist and not self._is_unsubscribed:
             if not self._consumer1_is_ready and not self._parallel.delivers_buffer1:
                 self._run = self._parallel.current_run()
-            self._run_ends_at = min(self._consumer1_polled_at + CONSUMER1_POLL_INTERVAL_S, self.commits.next_commit_at)
-        return messages[0] if messages else None
+                self._passes_through = self._parallel.passes_through
+            self._run_ends_at = min(self._consumer1_polled_at + CONSUMER1_POLL_INTERVAL_S, self.commits.next_store_at)
+
+    def _end_run(self) -> None:
+        self._run = []
+        self._passes_through = False
 
     def _next_messages(self, count: int, wait_s: float, *, raise_errors: bool = True) -> list[Message]:
         """Return up to `count` messages after one pass over all sources.
 
         With `raise_errors` False, the caller has messages that an exception would lose.
         """
-        self._run = []
+        self._end_run()
         self._deadline = monotonic() + min(wait_s, WAIT_MAX_S)
-        self._commit_periodically()
+        self._store_periodically()
         if not self._is_normal:
             self._decide_pending()
             if raise_errors:
@@ -205,9 +238,17 @@ class ConsumerDelegate:
     def _fetch(self, count: int, wait_s: float) -> list[Message]:
         """Return up to `count` records of partitions that catch up; wait up to `wait_s` for consumer 2."""
         assert self._parallel is not None
-        self._parallel.fetch(wait_s)
+        self._parallel.fetch(max(count, self._fetch_ahead), wait_s)
         self._pending.end_failed_catch_ups()
         return self._parallel.take(count)
+
+    def _pass_through(self, count: int) -> list[Message]:
+        assert self._parallel is not None
+        messages = self._parallel.pass_through(count)
+        if len(messages) < count:
+            self._end_run()
+            self._pending.end_failed_catch_ups()
+        return messages
 
     def _take_partition_ends(self, count: int) -> list[Message]:
         """Return the end-of-partition events of partitions that have left the catch-up."""
@@ -274,8 +315,8 @@ class ConsumerDelegate:
 
     # -- pending work
 
-    def _commit_periodically(self) -> None:
-        if self.commits_in_poll and self.commits.commit_periodically() and self._parallel is not None:
+    def _store_periodically(self) -> None:
+        if self.stores_positions and self.commits.store_periodically() and self._parallel is not None:
             self._parallel.write_checkpoints()
         self._note_straight()
 
@@ -292,23 +333,25 @@ class ConsumerDelegate:
                 self._refresh()
 
     def _raise_error(self) -> None:
-        error = self._pending.take_error()
+        postponed, self._postponed = self._postponed, None
+        error = postponed or self._pending.take_error()
         if error is not None:
             self._refresh()
             raise error
 
     def _refresh(self) -> None:
-        """End the shortcuts of `poll` after a change, unless all partitions are normal."""
-        self._run = []
+        """End the shortcuts after a change, unless all partitions are normal."""
+        self._end_run()
         catches_up = self._parallel is not None and bool(self._parallel.catch_ups or self._parallel.is_busy)
-        self._is_normal = not catches_up and not self._pending.exist and not self._events.are_waiting
+        is_undecided = self._pending.exist or self._events.are_waiting or self._postponed is not None
+        self._is_normal = not catches_up and not is_undecided
         self._note_straight()
 
     def _note_straight(self) -> None:
         if not self._is_normal:
             self.straight_until = 0.0
         else:
-            self.straight_until = self.commits.next_commit_at if self._commits_while_normal else None
+            self.straight_until = self.commits.next_store_at if self._stores_while_normal else None
 
     # -- assignment
 
@@ -368,20 +411,23 @@ class ConsumerDelegate:
         self._refresh()
 
     def revoked(self, partitions: Collection[PartitionKey], *, lost: bool = False) -> None:
-        """Partitions are revoked: commit the user's positions, unless another member owns the partitions (`lost`)."""
-        if self.commits_in_poll and not lost:
-            self.commits.commit_now(partitions)
+        """Partitions are revoked: store the user's positions, unless another member owns the partitions (`lost`).
+
+        librdkafka commits them when it unassigns the partitions.
+        """
+        if self.stores_positions and not lost:
+            self.commits.store_positions(partitions)
         self._forget(partitions)
 
     def unassign(self) -> None:
-        """Commit and forget all partitions, before librdkafka's `unassign`."""
+        """Store the positions and forget all partitions, before librdkafka's `unassign`."""
         self.revoked(self._assignment.partitions)
 
-    def commit_before_close(self) -> None:
-        """Commit before librdkafka leaves the group, which revokes the partitions; wait for queries that run."""
+    def store_before_close(self) -> None:
+        """Store the positions before librdkafka commits them and leaves the group; wait for queries that run."""
         self._queries.close()
-        if self.commits_in_poll:
-            self.commits.commit_now(waits=True)
+        if self.stores_positions:
+            self.commits.store_positions()
 
     def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
         """librdkafka's callback after each commit."""
@@ -419,6 +465,7 @@ class ConsumerDelegate:
         catches_up = self._parallel is not None and self._parallel.cancel(partition)
         is_undecided = self._pending.cancel(partition)
         self.positions.forget([partition])
+        self.commits.drop_stored([partition])
         if is_undecided or catches_up or not self._seek_in_librdkafka(target):
             self._assignment.move([copy_of(target)])
         self._refresh()
@@ -437,19 +484,28 @@ class ConsumerDelegate:
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         partitions = list(map(partition_of, topic_partitions))
-        self._run = []
+        self._end_run()
         self._assignment.pause(partitions)
         if self._parallel is not None:
             self._parallel.pause(partitions)
 
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> None:
         partitions = list(map(partition_of, topic_partitions))
-        full = self._parallel.full_partitions if self._parallel is not None else frozenset[PartitionKey]()
-        self._assignment.resume([partition for partition in partitions if partition not in full])
+        self._assignment.resume(partitions)
         if self._parallel is not None:
             self._parallel.resume(partitions)
 
     # -- positions
+
+    def store_offsets(self, given: Mapping[str, Any]) -> None:
+        """Store offsets for the user, with confluent-kafka's arguments; confluent-kafka refuses invalid ones."""
+        offsets = self.commits.offsets_to_store(given)
+        if offsets is None or self.is_closed or not self._stores_while_normal:
+            self._consumer.store_offsets(**given)
+        else:
+            self.commits.store(offsets)
+        if offsets is not None:
+            self.positions.store(offsets)
 
     def position(self, topic_partitions: list[TopicPartition]) -> list[TopicPartition]:
         return self.positions.position(topic_partitions)

@@ -9,9 +9,8 @@ No method waits, and the caller locks: one thread adds records while another one
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
-from operator import methodcaller
-from typing import cast
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeAlias, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -23,19 +22,29 @@ BYTES_MAX = 16 << 20
 """Size limit of the records that are fetched ahead, by the mean size of the last fetch."""
 UNSORTED_MAX = 1000
 """Delivered records after which their positions are noted by partition: in bulk, as that costs more than a delivery."""
-ERROR_OF = methodcaller("error")
+ERROR_OF, TOPIC_OF, PARTITION_OF = Message.error, Message.topic, Message.partition
+"""Called for each record by functions in C, at a quarter of the time of a loop."""
+
+Entry: TypeAlias = Message | Exception
 
 
 class FetchedRecords:
-    """The records of one consumer, oldest first, and its positions."""
+    """The records of one consumer, oldest first, and its positions.
+
+    Records stay in the batches in which they were fetched, so that most work is done once for a batch.
+    """
 
     def __init__(self) -> None:
-        self._fetched: deque[Message | Exception] = deque()
-        """Not yet delivered. Exceptions have the place in which they are raised."""
+        self._batch: list[Message] = []
+        """The oldest batch, next record last."""
+        self._later: deque[list[Message] | Exception] = deque()
+        """Further batches, none of them empty. Exceptions have the place in which they are raised."""
+        self._later_count = 0
+        """The number of records and exceptions in `_later`."""
         self._errors = 0
-        """The number of exceptions in `_fetched`."""
+        """The number of exceptions in `_later`."""
         self._fetched_of_paused: dict[PartitionKey, list[Message]] = {}
-        """The same records, of partitions that the user has paused."""
+        """The records of partitions that the user has paused; they are in no batch."""
         self._limit = RECORDS_MAX
         self._unsorted: list[Message] = []
         """Delivered, and not yet in `_delivered` and `_finished`; the last `_current` of them are not finished."""
@@ -48,87 +57,122 @@ class FetchedRecords:
     # -- fetched records
 
     def __len__(self) -> int:
-        return len(self._fetched)
+        return len(self._batch) + self._later_count
 
     @property
     def is_low(self) -> bool:
         """Whether half of the records that are fetched ahead are taken."""
-        return len(self._fetched) <= self._limit // 2
+        return len(self._batch) + self._later_count <= self._limit // 2
 
     def room(self, requested: int = 0) -> int:
         """Return how many more records to fetch, for a request of this many."""
-        return max(self._limit, requested) - len(self._fetched)
+        return max(self._limit, requested) - len(self)
 
     def has(self, count: int) -> bool:
         """Whether a request of this many records can be met, or has to raise an exception."""
-        return len(self._fetched) >= count or self._errors > 0
+        return len(self) >= count or self._errors > 0
 
-    def add(self, messages: Collection[Message]) -> None:
+    def add(self, messages: list[Message]) -> None:
         """Add fetched records and librdkafka's errors. The end of a partition is no error."""
         if not messages:
             return
         self._limit = max(1, min(RECORDS_MAX, BYTES_MAX * len(messages) // (1 + sum(map(len, messages)))))
-        if not self._fetched_of_paused and not any(map(ERROR_OF, messages)):
-            self._fetched.extend(messages)
-            return
-        for message in messages:
-            error = message.error()
+        if self._fetched_of_paused or any(map(ERROR_OF, messages)):
+            self._append(self._sorted(messages))
+        else:
+            self._later.append(messages)
+            self._later_count += len(messages)
+
+    def _sorted(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Keep the records of paused partitions; yield the others and exceptions, those of librdkafka's errors too."""
+        for each in entries:
+            error = None if isinstance(each, Exception) else each.error()
             if error is not None:
                 if error.code() != KafkaError._PARTITION_EOF:
-                    self.add_exception(KafkaException(error))
-            elif partition_of_message(message) in self._fetched_of_paused:
-                self._fetched_of_paused[partition_of_message(message)].append(message)
+                    yield KafkaException(error)
+            elif isinstance(each, Exception) or partition_of_message(each) not in self._fetched_of_paused:
+                yield each
             else:
-                self._fetched.append(message)
+                self._fetched_of_paused[partition_of_message(each)].append(each)
+
+    def _append(self, entries: Iterable[Entry]) -> None:
+        batch: list[Message] = []
+        for each in entries:
+            if isinstance(each, Exception):
+                self._later.append(each)
+                self._errors += 1
+                batch = []
+            else:
+                if not batch:
+                    self._later.append(batch)
+                batch.append(each)
+            self._later_count += 1
 
     def add_exception(self, error: Exception) -> None:
         """Add an exception that a request raises once the records before it are taken."""
-        self._fetched.append(error)
-        self._errors += 1
+        self._append([error])
 
     def take_one(self) -> Message | None:
         """Return the next record, or None. Raise an exception that is next."""
-        if not self._fetched:
+        if not self._batch and not self._begin_batch():
             return None
-        record = self._fetched.popleft()
-        if isinstance(record, Exception):
-            self._errors -= 1
-            raise record
+        record = self._batch.pop()
         self._unsorted.append(record)
         self._current += 1
         return record
 
     def take(self, count: int) -> list[Message]:
         """Return up to `count` records, up to the next exception. Raise an exception that is next."""
-        count = min(count, len(self._fetched))
-        if self._errors:
-            of_records = (i for i, each in enumerate(self._fetched) if isinstance(each, Exception))
-            count = min(count, max(1, next(of_records)))
-            if count == 1:
-                record = self.take_one()
-                return [] if record is None else [record]
-        records: list[Message] = [self._fetched.popleft() for _ in range(count)]  # type: ignore[misc]
-        self._unsorted.extend(records)
-        self._current += count
+        records: list[Message] = []
+        while (missing := count - len(records)) and (self._batch or self._begin_batch(raises=not records)):
+            records += self._batch[: -missing - 1 : -1]
+            del self._batch[-missing:]
+        self._unsorted += records
+        self._current += len(records)
         return records
+
+    def _begin_batch(self, *, raises: bool = True) -> bool:
+        """Begin the next batch; return whether there is one. An exception that is next is raised, or stays there."""
+        if not self._later or (not raises and isinstance(self._later[0], Exception)):
+            return False
+        entry = self._later.popleft()
+        if isinstance(entry, Exception):
+            self._later_count -= 1
+            self._errors -= 1
+            raise entry
+        entry.reverse()
+        self._batch = entry
+        self._later_count -= len(entry)
+        return True
+
+    def _take_entries(self) -> list[Entry]:
+        """Return and remove all fetched records and exceptions, oldest first."""
+        entries: list[Entry] = self._batch[::-1]  # type: ignore[assignment]
+        for each in self._later:
+            entries += [each] if isinstance(each, Exception) else each
+        self._drop_batches()
+        return entries
+
+    def _drop_batches(self) -> None:
+        self._batch = []
+        self._later.clear()
+        self._later_count = self._errors = 0
 
     # -- partitions
 
     def drop(self, partitions: Collection[PartitionKey]) -> None:
         """Drop the fetched records of these partitions."""
-        kept = (
+        self._append(
             each
-            for each in self._fetched
+            for each in self._take_entries()
             if isinstance(each, Exception) or partition_of_message(each) not in partitions
         )
-        self._fetched = deque(kept)
         for partition in self._fetched_of_paused.keys() & set(partitions):
             self._fetched_of_paused[partition].clear()
 
     def drop_all(self) -> None:
         """Drop all fetched records and exceptions."""
-        self._fetched.clear()
-        self._errors = 0
+        self._drop_batches()
         for records in self._fetched_of_paused.values():
             records.clear()
 
@@ -164,16 +208,11 @@ class FetchedRecords:
         """Keep the fetched records of these partitions until `resume`."""
         for partition in partitions:
             self._fetched_of_paused.setdefault(partition, [])
-        fetched, self._fetched = self._fetched, deque()
-        for each in fetched:
-            if not isinstance(each, Exception) and partition_of_message(each) in self._fetched_of_paused:
-                self._fetched_of_paused[partition_of_message(each)].append(each)
-            else:
-                self._fetched.append(each)
+        self._append(self._sorted(self._take_entries()))
 
     def resume(self, partitions: Iterable[PartitionKey]) -> None:
         for partition in partitions:
-            self._fetched.extendleft(reversed(self._fetched_of_paused.pop(partition, [])))
+            self._append([*self._fetched_of_paused.pop(partition, []), *self._take_entries()])
 
     # -- positions
 
@@ -211,7 +250,11 @@ class FetchedRecords:
             del self._unsorted[:count]
 
 
-def _last_of_each_partition(records: Iterable[Message]) -> dict[PartitionKey, Message]:
-    # Once per record, where `partition_of_message` would cost as much again.
-    last = {(record.topic(), record.partition()): record for record in records}
+def _last_of_each_partition(records: list[Message]) -> dict[PartitionKey, Message]:
+    topics = list(map(TOPIC_OF, records))
+    if topics and topics.count(topics[0]) == len(topics):  # takes a third of the time
+        by_number = dict(zip(map(PARTITION_OF, records), records, strict=True))
+        last = {(topics[0], number): each for number, each in by_number.items()}
+    else:
+        last = {(each.topic(), each.partition()): each for each in records}
     return cast("dict[PartitionKey, Message]", last)

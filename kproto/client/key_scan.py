@@ -17,8 +17,8 @@ from kproto.client.topic_partitions import PartitionKey, format_partitions
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
-STEP_FETCHES = 8
-"""Fetches of up to 500 records at once, within a call of the user."""
+STEP_FETCHES, FETCH_RECORDS = 8, 500
+"""Fetches within a call of the user, and most records of each."""
 
 
 class KeyScan:
@@ -48,7 +48,7 @@ class KeyScan:
         """Read on, without waiting."""
         for _ in range(STEP_FETCHES if self._keys else 0):
             try:
-                fetched = self._consumer.fetch(0)
+                fetched = self._consumer.fetch(FETCH_RECORDS, 0)
             except Consumer2Failed as error:
                 self._give_up(list(self._keys), str(error))
                 return

@@ -33,11 +33,12 @@ from typing import TypeAlias, assert_never
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from kproto.client.assignment import Assignment
 from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries, log_bounds_of_any, now_ms
 from kproto.client.catch_up_events import CatchUpEvents
 from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import Configuration
-from kproto.client.consumer2 import Consumer2, Consumer2Failed
+from kproto.client.consumer2 import Consumer2, Consumer2Failed, Fetched
 from kproto.client.decisions.buffer1 import KeyedBuffer1, RangeKeys
 from kproto.client.decisions.catch_up import (
     Commit,
@@ -55,7 +56,7 @@ from kproto.client.decisions.settings import Order
 from kproto.client.earlier_ranges import EarlierRanges
 from kproto.client.events import Publish
 from kproto.client.key_scan import KeyScan
-from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of, to_topic_partitions
+from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
@@ -70,18 +71,21 @@ class ParallelCatchUp:
 
     Args:
         consumer: consumer 1; an object whose methods are confluent-kafka's own.
+        assignment: of consumer 1.
         commit: commits the user's positions in partitions, if commits are automatic.
     """
 
     def __init__(
         self,
         consumer: Consumer,
+        assignment: Assignment,
         configuration: Configuration,
         queries: BrokerQueries,
         commit: Callable[[Collection[PartitionKey]], None],
         publish: Publish,
     ) -> None:
         self._consumer1 = consumer
+        self._assignment = assignment
         self._settings = configuration.settings
         self._queries = queries
         self._commit = commit
@@ -103,7 +107,7 @@ class ParallelCatchUp:
         self.switched_at: dict[PartitionKey, TopicPartition] = {}
         """The user's position when a partition entered normal mode; valid until librdkafka reads a record there."""
         self._paused: set[PartitionKey] = set()
-        """Paused by the user."""
+        """Paused by the user; a partition stays paused when it is revoked, as in librdkafka."""
 
         self._rejected: dict[PartitionKey, Message] = {}
         """Consumer 2's out-of-range errors, until the log bounds are known."""
@@ -143,6 +147,7 @@ class ParallelCatchUp:
                 self._earlier_ranges.start(behind)
             self._write_checkpoints(behind)
             self._consumer2.assign({partition: positions[partition] for partition in behind})
+            self._consumer2.pause(self._paused)
         if keys:
             self._key_scan.start(keys, {partition: positions[partition] for partition in keys})
         return {partition: bounds[partition].end for partition in positions}
@@ -157,6 +162,7 @@ class ParallelCatchUp:
     def cancel(self, partition: PartitionKey) -> bool:
         """Cancel a catch-up and delete its checkpoints (CK-67); return whether there was one."""
         catch_up = self._forget(partition, StopReason.CANCELLED)
+        self._assignment.release(partition)
         self._consumer2.unassign([partition])
         self._key_scan.stop([partition])
         if catch_up is not None:
@@ -195,7 +201,7 @@ class ParallelCatchUp:
         """Append records of consumer 1 to buffer 1."""
         for action in self.catch_ups[partition].consumer1_read(records):
             assert isinstance(action, PauseConsumer1)
-            self._consumer1.pause(to_topic_partitions([partition]))
+            self._assignment.hold(partition)
 
     def reset_consumer1(self, partition: PartitionKey, position: int | None, target: int) -> tuple[int | None, int]:
         """Return from where to where consumer 1 goes after `position` was out of range and was reset to `target`.
@@ -210,14 +216,47 @@ class ParallelCatchUp:
         self.cancel(partition)
         return user_position, min(target, user_position)
 
-    def fetch(self, wait_s: float) -> None:
-        """Append records of consumer 2 to the buffers; wait up to `wait_s` for the first one."""
+    def fetch(self, count: int, wait_s: float) -> None:
+        """Append up to `count` records of consumer 2 to the buffers; wait up to `wait_s` for the first one.
+
+        Further fetched records wait in librdkafka's own queue.
+        """
+        self._add(self._fetch(count, wait_s))
+
+    @property
+    def passes_through(self) -> bool:
+        """Whether `pass_through` may deliver: nothing waits in the buffers, or for the bounds of a log."""
+        return (
+            self._consumer2.is_open
+            and not self._paused
+            and not self._rejected
+            and all(each.phase is Phase.CATCHING_UP and not each.current_run() for each in self.catch_ups.values())
+        )
+
+    def pass_through(self, count: int) -> list[Message]:
+        """Return up to `count` records that consumer 2 has fetched, as `fetch` and `take` do, at a lower cost."""
+        fetched = self._fetch(count, 0)
+        if fetched.ends or fetched.rejected:
+            self._add(fetched)
+            return []
+        taken: list[Message] = []
+        for partition, run in fetched.runs:
+            catch_up = self.catch_ups[partition]
+            records = catch_up.pass_through(run)
+            taken = taken + records if taken else records
+            if catch_up.consumer2_has_finished:
+                self._consumer2.unassign([partition])
+        return taken
+
+    def _fetch(self, count: int, wait_s: float) -> Fetched:
         try:
-            fetched = self._consumer2.fetch(wait_s)
+            return self._consumer2.fetch(count, wait_s)
         except Consumer2Failed as error:
             logger.warning("consumer 2 failed and is replaced: %s", error)
             self._replace_consumer2()
-            return
+            return Fetched()
+
+    def _add(self, fetched: Fetched) -> None:
         for partition, run in fetched.runs:
             self.catch_ups[partition].consumer2_read(run)
         for partition, end in fetched.ends.items():
@@ -235,7 +274,7 @@ class ParallelCatchUp:
         """
         taken: list[Message] = []
         for partition, catch_up in list(self.catch_ups.items()):
-            if partition in self._paused:
+            if catch_up.waits_for_consumer2 or partition in self._paused:
                 continue
             # A phase can only have ended if buffer 2 is empty.
             if catch_up.buffer1_is_full or not catch_up.current_run():
@@ -274,14 +313,9 @@ class ParallelCatchUp:
         self._consumer2.pause(partitions)
 
     def resume(self, partitions: Collection[PartitionKey]) -> None:
-        """Resume for the user. Consumer 1 stays paused where buffer 1 is full."""
+        """Resume for the user."""
         self._paused.difference_update(partitions)
         self._consumer2.resume(partitions)
-
-    @property
-    def full_partitions(self) -> frozenset[PartitionKey]:
-        """Partitions in which consumer 1 is paused because buffer 1 is full."""
-        return frozenset(partition for partition, catch_up in self.catch_ups.items() if catch_up.buffer1_is_full)
 
     # -- commits
 
@@ -330,13 +364,15 @@ class ParallelCatchUp:
                 case Commit(offset):
                     self._events.done(partition, offset)
                     self._commit([partition])
+                    # If the offset is committed already, no later commit deletes the checkpoints.
+                    self.committed(partition, catch_up.committed_offset)
                 case StopConsumer2():
                     self._consumer2.unassign([partition])
                     self._key_scan.stop([partition])
-                case ResumeConsumer1() if partition not in self._paused:
-                    self._consumer1.resume(to_topic_partitions([partition]))
-                case ResumeConsumer1() | PauseConsumer1():
-                    pass  # the user has paused the partition; the user's `resume` resumes consumer 1
+                case ResumeConsumer1():
+                    self._assignment.release(partition)
+                case PauseConsumer1():
+                    pass  # only `consumer1_read` fills buffer 1
                 case _:
                     assert_never(action)
         if catch_up.phase is Phase.NORMAL:
@@ -380,6 +416,7 @@ class ParallelCatchUp:
         catch_up.consumer2_is_at(target)
         if not catch_up.consumer2_has_finished:
             self._consumer2.assign({partition: TopicPartition(*partition, catch_up.consumer2_position)})
+            self._consumer2.pause(self._paused)
 
     def _replace_consumer2(self) -> None:
         self._consumer2.close()

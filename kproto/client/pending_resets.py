@@ -43,6 +43,8 @@ WORK_LIMIT_S = 60.0
 COMMIT_LIMIT_S = 5.0
 RETRY_INTERVAL_S = 0.1
 """From a failure to the next attempt."""
+REPEATED_COMMIT = object()
+"""The mark of the work that repeats the commit of resets."""
 
 
 class PendingResets:
@@ -79,6 +81,8 @@ class PendingResets:
         """Resets in a commit that is not responded to yet."""
         self._committing_until = 0.0
         """When that commit is repeated, on the monotonic clock: librdkafka drops its result in a rebalance."""
+        self._requested: set[PartitionKey] = set()
+        """The partitions of the last commit of resets."""
         self._work: dict[Background[None], object] = {}
         """The work that waits for brokers, each with the mark of its partitions."""
         self._reset_queried: set[PartitionKey] = set()
@@ -140,7 +144,7 @@ class PendingResets:
                 if self._end(work):
                     self._failed(error)
         if self._to_commit and now >= max(self._next_attempt_at, self._committing_until):
-            self._commit_resets(now)
+            self._begin_commit()
         if not self.exist:
             self._failure = ""
 
@@ -164,6 +168,8 @@ class PendingResets:
         if isinstance(mark, dict):
             self._reset_queried.difference_update(mark)
             return not self._awaiting_reset.keys().isdisjoint(mark)
+        if mark is REPEATED_COMMIT:
+            return bool(self._to_commit)
         undecided = [each for each, current in self._initializing.items() if current is mark]
         self._initializing.update(dict.fromkeys(undecided))
         return bool(undecided)
@@ -244,8 +250,22 @@ class PendingResets:
             self._assignment.block([partition])
             self._add_without_position([partition], OffsetOutOfRange)
 
-    def _commit_resets(self, now: float) -> None:
-        self._committing, self._committing_until = dict(self._to_commit), now + COMMIT_LIMIT_S
+    def _begin_commit(self) -> None:
+        repeated = [each for each in self._to_commit if each in self._requested and each not in self._assignment]
+        if not repeated:
+            self._commit_resets()
+        elif REPEATED_COMMIT not in self._work.values():
+            self._work[Background(self._repeat_commit(repeated), WORK_LIMIT_S)] = REPEATED_COMMIT
+
+    def _repeat_commit(self, of_others: Collection[PartitionKey]) -> Steps[None]:
+        """Commit again, except where the member that owns a partition has committed since: its commit stays."""
+        self.committed((yield self._queries.in_thread(broker_queries.committed, of_others, THREAD_QUERY_LIMIT_S)))
+        if self._to_commit:
+            self._commit_resets()
+
+    def _commit_resets(self) -> None:
+        self._committing, self._committing_until = dict(self._to_commit), time.monotonic() + COMMIT_LIMIT_S
+        self._requested = set(self._to_commit)
         offsets = topic_partitions_at(self._committing.items(), self._initial_positions.metadata)
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)

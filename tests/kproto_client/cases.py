@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from tests.kproto_client import added_partition_cases, catch_up_broker_cases, catch_up_cases, crash_cases, reset_cases
+from tests.kproto_client import (
+    added_partition_cases,
+    catch_up_broker_cases,
+    catch_up_cases,
+    catch_up_order_cases,
+    crash_cases,
+    reset_cases,
+)
 from tests.kproto_client.kafka_fixture import Case
 
 CASES: dict[str, Case] = {
     **reset_cases.CASES,
     **added_partition_cases.CASES,
     **catch_up_cases.CASES,
+    **catch_up_order_cases.CASES,
     **catch_up_broker_cases.CASES,
     **crash_cases.CASES,
 }
-CASES_WITH_TRANSACTIONS: dict[str, Case] = catch_up_broker_cases.CASES_WITH_TRANSACTIONS
-"""For brokers with transactions, which kproto has not."""

@@ -128,6 +128,6 @@ def raw_checkpoints(kafka: KafkaFixture, group: str, topic: str) -> dict[int, di
     return found
 
 
-CASES: dict[str, Case] = cases(one_membership, checkpoints_in_a_compacted_topic)
-CASES_WITH_TRANSACTIONS: dict[str, Case] = cases(aborted_records_and_markers, consumer1_start_with_isolation_level)
-"""For brokers with transactions."""
+CASES: dict[str, Case] = cases(
+    one_membership, checkpoints_in_a_compacted_topic, aborted_records_and_markers, consumer1_start_with_isolation_level
+)

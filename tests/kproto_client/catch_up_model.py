@@ -200,6 +200,19 @@ class ModelConsumer:
         else:
             records = self.catch_up.take(count)
             assert_contiguous(self.catch_up.ranges, self.catch_up.consumer1_start)
+        return self._deliver(records)
+
+    def pass_through(self, count: int) -> list[int]:
+        """Deliver what consumer 2 fetches, as `consume` does while buffer 2 is empty."""
+        catch_up = self.catch_up
+        if catch_up is None or catch_up.phase is not Phase.CATCHING_UP or catch_up.current_run():
+            return []
+        records = []
+        if self.partition.start <= catch_up.consumer2_position < catch_up.consumer1_start:
+            records = self.partition.fetch(catch_up.consumer2_position, count)
+        return self._deliver(catch_up.pass_through(records) if records else [])
+
+    def _deliver(self, records: list[ModelRecord]) -> list[int]:
         offsets = [record.offset() for record in records]
         if self.keys is None:
             assert not offsets or not self.delivered or offsets[0] > self.delivered[-1], "I1"

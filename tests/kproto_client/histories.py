@@ -23,11 +23,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.kproto_client.history_members import KINDS, SESSION_S, Member, Watch
-from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from tests.kproto_client.kafka_fixture import KafkaFixture, unique_name
 from tests.kproto_client.reset_cases import HOUR_MS, resets
+from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 T = TypeVar("T")
@@ -38,8 +44,11 @@ STRATEGIES: dict[str, dict[str, str]] = {
     "earliest_on_start": resets("earliest_on_start", "earliest", "nearest"),
     "earliest": resets("earliest", "latest", "nearest"),
     "nearest": resets("none", "earliest", "nearest"),
+    "none": resets("none", "none", "nearest"),
+    "without commits of resets": {**resets("latest_on_start", "earliest"), "commit_reset_position": "false"},
 }
-"""Each reads added partitions from their first record."""
+"""All but the last one read added partitions from their first record; with "none" the members seek there."""
+SKIPPING = "without commits of resets"
 SETTINGS: dict[str, Any] = {
     "heartbeat_interval_ms": 200,
     "session_timeout_ms": int(SESSION_S * 1000),
@@ -71,10 +80,12 @@ RETRIED = frozenset(
     }
 )
 """While the broker hangs or restarts, or while a member that was stopped is still in the group."""
+RETRY_LIMIT_S = 60.0
 MEMBERS_MAX = 3
 PARTITIONS_MAX = 6
 STEPS = (5, 12)
-RETRY_LIMIT_S = 60.0
+ADMIN_COMMIT_VERSION = 7
+"""Of OffsetCommit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +99,15 @@ class Work:
     consumer_protocol: bool = False
     """Whether some groups use KIP-848's protocol."""
     longest_hang_s: float = 3.0
+    longest_outage_s: float = 3.0
+    """Of a hang or a restart."""
     finds_losses: bool = True
+    logs: bool = False
+    """Whether every member keeps the last lines of librdkafka's log."""
+    buffer_bytes: int = 0
+    """``parallel.rebalance.buffer.bytes`` of the members, 0: the default."""
     read_limit_s: float = 60.0
-    """For the records that are not delivered when the steps have ended."""
+    """For the records that are not delivered when the steps have ended, and for repeated calls of other clients."""
 
 
 class History:
@@ -100,13 +117,14 @@ class History:
         self._kafka = kafka
         self._random = rng = random.Random(seed)  # noqa: S311 - reproducible
         self._watch = watch
-        self._read_limit_s = work.read_limit_s
+        self._work = work
         self._strategy = rng.choice(work.strategies)
         self._settings: dict[str, Any] = {**SETTINGS, **STRATEGIES[self._strategy]}
         self._settings["partition_assignment_strategy"] = rng.choice(("range,roundrobin", "cooperative-sticky"))
         if work.consumer_protocol and rng.random() < 0.4:
             self._settings["group_protocol"] = "consumer"
         self._topic, self._group = unique_name(f"history-{seed}"), unique_name(f"history-{seed}")
+        self._partitions = 0
         self._ends: list[int] = []
         """The log end of each partition."""
         self._required_from: list[int] = []
@@ -136,7 +154,7 @@ class History:
     # -- the start
 
     def _start_group(self) -> None:
-        partitions = self._random.randint(1, 3)
+        partitions = self._partitions = self._random.randint(1, 3)
         self._retried(lambda: self._kafka.create(self._topic, partitions), KafkaError.TOPIC_ALREADY_EXISTS)
         for partition in range(partitions):
             self._add(0)
@@ -150,8 +168,8 @@ class History:
             self._start()
             return
         self._start(first=True)
-        if self._strategy in ("earliest", "nearest"):
-            return  # nothing is skipped, and nothing is committed before it is read
+        if self._strategy in ("earliest", "nearest", "none", SKIPPING):
+            return  # nothing is skipped, or nothing is committed before it is read
         wait_until(lambda: all(each >= 0 for each in self._committed(partitions)), "a commit of all partitions")
         if self._strategy != "earliest_on_start":
             for partition in with_records:  # older than the group
@@ -159,7 +177,7 @@ class History:
 
     def _add(self, required_from: int) -> None:
         self._ends.append(0)
-        self._required_from.append(required_from)
+        self._required_from.append(sys.maxsize if self._strategy == SKIPPING else required_from)
         self._delivered.append(set())
 
     # -- the steps
@@ -169,6 +187,8 @@ class History:
         count = self._random.randint(1, 20)
         timestamp = int(time.time() * 1000) - 24 * HOUR_MS if old or self._random.random() < 0.5 else None
         self._note(f"write {count} to {partition}{'' if timestamp is None else ', old'}")
+        # After a restart, the producer may not know the partition any more.
+        self._retried(lambda: self._kafka.wait_for_partitions(self._topic, self._partitions))
         self._kafka.write(self._topic, count, partition, timestamp)
         self._ends[partition] += count
 
@@ -177,6 +197,7 @@ class History:
             self._note(f"add partition {len(self._ends)}")
             count = len(self._ends) + 1
             self._retried(lambda: self._kafka.expand(self._topic, count), KafkaError.INVALID_PARTITIONS)
+            self._partitions = count
             self._add(0)
             if self._random.random() < 0.7:
                 self._write(count - 1)
@@ -186,7 +207,7 @@ class History:
         if alive >= MEMBERS_MAX:
             return
         kind = self._random.choice(("blocking", "blocking", "aio", "aio", "plain"))
-        if kind == "plain" and (first or self._strategy == "latest_on_start"):
+        if kind == "plain" and (first or self._strategy in ("latest_on_start", SKIPPING)):
             kind = "blocking"
         config = self._config(kind)
         self._note(f"start {kind} {config}")
@@ -201,17 +222,22 @@ class History:
         elif rng.random() < 0.4:
             settings["enable_parallel_rebalance"] = True
             settings["parallel_rebalance_merge"] = rng.random() < 0.5
+            if self._work.buffer_bytes:
+                settings["parallel_rebalance_buffer_bytes"] = self._work.buffer_bytes
             if kind == "blocking" and rng.random() < 0.4:
                 settings["parallel_rebalance_order"] = "key"
         settings["enable_auto_commit"] = rng.random() < 0.8
+        if rng.random() < 0.2 and "parallel_rebalance_order" not in settings:
+            settings["enable_auto_offset_store"] = False
         config = self._kafka.config(self._group, **settings)
         config["error_cb"] = lambda *_: None
-        if rng.random() < 0.3:
+        if rng.random() < 0.5 or self._work.logs:
             config["debug"] = "cgrp"
         if rng.random() < 0.3:
             config.update({"stats_cb": lambda *_: None, "statistics.interval.ms": 100})
-        if rng.random() < 0.3:
-            config["on_commit"] = lambda *_: None
+        for callback in ("on_commit", "throttle_cb", *(() if kind == "plain" else ("event_cb",))):
+            if rng.random() < 0.3:
+                config[callback] = lambda *_: None
         if "group.protocol" in config:
             config = {name: each for name, each in config.items() if name not in CLASSIC_SETTINGS}
         return config
@@ -256,14 +282,15 @@ class History:
     def _read_all(self) -> None:
         if not any(each.is_alive for each in self._members):
             self._start()
-        deadline = time.monotonic() + self._read_limit_s
+        deadline = time.monotonic() + self._work.read_limit_s
         while any(self._missing()) and time.monotonic() < deadline:
             if not any(each.is_alive for each in self._members):
                 self._start()  # the others were stopping
             time.sleep(0.02)
         missing = {partition: each for partition, each in enumerate(self._missing()) if each}
         committed = self._committed(len(self._ends)) if missing else []
-        assert not missing, f"{self._strategy}, not delivered: {missing}, committed {committed}"
+        members = "\n".join(each.state() for each in self._members if missing and each.is_alive)
+        assert not missing, f"{self._strategy}, not delivered: {missing}, committed {committed}\n{members}"
 
     def _missing(self) -> list[list[int]]:
         bounds = zip(self._required_from, self._ends, self._delivered, strict=True)
@@ -284,16 +311,24 @@ class History:
         self._retried(lambda: commit(self._group, at.topic, at.offset, at.partition, at.metadata or ""))
 
     def _alter(self, at: TopicPartition) -> None:
-        offsets = [ConsumerGroupTopicPartitions(self._group, [at])]
-        for future in self._kafka.admin.alter_consumer_group_offsets(offsets).values():
-            for each in future.result(LIMIT_S).topic_partitions:
-                if each.error is not None:
-                    raise KafkaException(each.error)
+        """Commit as an admin tool does. librdkafka's own ends the process while brokers hang or restart."""
+        partition = OffsetCommitRequestPartition(
+            partition_index=at.partition, committed_offset=at.offset, committed_metadata=None
+        )
+        topic = OffsetCommitRequestTopic(name=at.topic, partitions=(partition,))
+        request = OffsetCommitRequest(group_id=self._group, topics=(topic,))
+        try:
+            with RawClient(self._kafka.bootstrap) as client:
+                response = client.ask(request, ADMIN_COMMIT_VERSION)
+        except OSError as error:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, str(error))) from error
+        code = response.topics[0].partitions[0].error_code
+        if code:
+            raise KafkaException(KafkaError(code))
 
-    @staticmethod
-    def _retried(call: Callable[[], T], done: int | None = None) -> T | None:
+    def _retried(self, call: Callable[[], T], done: int | None = None) -> T | None:
         """Repeat a call until the broker responds; the error code `done` shows that an earlier call has worked."""
-        deadline = time.monotonic() + RETRY_LIMIT_S
+        deadline = time.monotonic() + max(RETRY_LIMIT_S, self._work.read_limit_s)
         while True:
             try:
                 return call()
@@ -316,7 +351,9 @@ def main(text: str) -> None:
         with output:
             print(json.dumps(line), flush=True)
 
-    watch = Watch(lambda hang_s: put({"hang_s": hang_s}), work.longest_hang_s, finds_losses=work.finds_losses)
+    watch = Watch(
+        lambda hang_s: put({"hang_s": hang_s}), work.longest_outage_s, finds_losses=work.finds_losses, logs=work.logs
+    )
     kafka = KafkaFixture(work.bootstrap)
     running: set[int] = set()
 
@@ -327,7 +364,7 @@ def main(text: str) -> None:
         try:
             history.run()
         except Exception as error:  # noqa: BLE001 - a finding
-            watch.findings.append(f"history {seed}: {error!r}; {history.log}")
+            watch.findings.append(f"history {seed}: {type(error).__name__}: {error}; {history.log}")
         running.discard(seed)
         watch.counts["histories"] += 1
         watch.counts["records"] += history.records

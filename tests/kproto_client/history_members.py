@@ -7,19 +7,21 @@ what the members deliver, how long their calls take beyond their timeouts, and w
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from kproto.client import Consumer, aio
+from kproto.client import Consumer, NoOffsetForPartition, aio
+from kproto.client.background_polls import BackgroundPolls
 
 LONGEST_EXCESS_S = 0.5
 """Of a call over its timeout. A query of the client waits for a hung broker for 5 s."""
@@ -27,12 +29,33 @@ LEAVE_LIMIT_S = 5.0
 """How long librdkafka's `close` waits for the response to LeaveGroup."""
 CLOSE_EXCESS_S = 1.5
 """Of `close` over that of confluent-kafka; a second of it waits for the queries that run."""
+JOIN_LIMIT_S = 60.0
+"""Of the end of a member beyond that of its close. With restarts, confluent-kafka's close may never end."""
 SESSION_S = 10.0
 HANG_S = (0.3, 3.0)
 LAG_STEP_S = 0.02
+LINES_KEPT = 150
+"""Of the log of a member, for the report of lost partitions."""
+COLLECTIONS = (dict, set, list, bool)
+STATISTICS_INTERVAL_MS = 500
+STATISTICS = ("fetch_state", "fetchq_cnt", "query_offset", "next_offset", "app_offset", "stored_offset", "hi_offset")
+"""Of a partition, for the report of a stall."""
 
-logger = logging.getLogger("librdkafka")
-logger.setLevel(logging.CRITICAL)
+
+LIBRDKAFKA_LOSS = "OffsetCommit error: Illegal generation"
+"""In librdkafka's log: a commit behind a JoinGroup that librdkafka has given up, as the topic has changed since, loses
+the partitions of any consumer."""
+
+
+class LastLines(logging.Handler):
+    """Keeps the last lines of librdkafka's log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{time.monotonic():.2f} {record.getMessage()}")
 
 
 class Watch:
@@ -40,14 +63,19 @@ class Watch:
 
     Args:
         request_hang: lets the broker hang for this many seconds.
-        longest_hang_s: of the broker.
-        finds_losses: whether no hang is so long that a member may lose its partitions.
+        longest_outage_s: of the broker, by a hang or a restart.
+        finds_losses: whether no hang is so long that a member may lose its partitions. The log of a member decides
+            whether the loss is librdkafka's: members without a log are only counted.
+        logs: whether every member keeps the last lines of librdkafka's log, and is looked at for losses.
     """
 
-    def __init__(self, request_hang: Callable[[float], object], longest_hang_s: float, *, finds_losses: bool) -> None:
+    def __init__(
+        self, request_hang: Callable[[float], object], longest_outage_s: float, *, finds_losses: bool, logs: bool
+    ) -> None:
         self.request_hang = request_hang
-        self.longest_hang_s = longest_hang_s
+        self.longest_outage_s = longest_outage_s
         self.finds_losses = finds_losses
+        self.logs = logs
         self.longest: dict[str, float] = {}
         """By name of the call: the longest time over its timeout."""
         self.counts: Counter[str] = Counter()
@@ -94,13 +122,23 @@ class Member:
     def __init__(
         self, config: dict[str, Any], topic: str, seed: int, watch: Watch, delivered: Callable[[Message], None]
     ) -> None:
+        self._statistics: dict[str, Any] = {}
+        """The last statistics of librdkafka, if the members keep their logs."""
         self._config = config
+        if watch.logs:
+            statistics = {"stats_cb": self._note_statistics, "statistics.interval.ms": STATISTICS_INTERVAL_MS}
+            self._config = {**config, **statistics}
         self._topic = topic
         self._random = random.Random(seed)  # noqa: S311 - reproducible
         self._watch = watch
         self._delivered = delivered
+        self._lines = LastLines()
+        self._consumer: confluent_kafka.Consumer | None = None
+        self._polls: BackgroundPolls | None = None
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run_watched)
+        self._stores = config.get("enable.auto.offset.store") is False
+        self._read: list[Message] = []
+        self._thread = threading.Thread(target=self._run_watched, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -109,11 +147,33 @@ class Member:
 
     def join(self) -> None:
         self.stop()
-        self._thread.join()
+        self._thread.join(self._close_limit_s() + JOIN_LIMIT_S)
+        if self.is_alive:
+            self._watch.counts[f"members that do not end ({self.kind})"] += 1
+            if self.kind != "plain":
+                self._watch.findings.append(f"a member does not end\n{self.state()}")
 
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    def state(self) -> str:
+        """Return what the member knows of its partitions, and the last lines of its log, for the report of a stall."""
+        delegate = getattr(self._consumer, "_delegate", None)
+        known: dict[str, object] = {}
+        if delegate is not None:
+            for part in (delegate, delegate._assignment, delegate._pending):
+                known.update({name: each for name, each in vars(part).items() if isinstance(each, COLLECTIONS)})
+        if self._polls is not None:
+            known.update({name: each for name, each in vars(self._polls).items() if isinstance(each, COLLECTIONS)})
+            known["fetched"] = len(self._polls.records)
+        partitions = self._statistics.get("topics", {}).get(self._topic, {}).get("partitions", {})
+        positions = {each: {name: of[name] for name in STATISTICS} for each, of in partitions.items()}
+        lines = "\n".join(self._lines.lines)
+        return f"{self.kind} with {self._config}: stops {self._stop.is_set()}, {known}, {positions}\n{lines}"
+
+    def _note_statistics(self, text: str) -> None:
+        self._statistics = json.loads(text)
 
     def _run_watched(self) -> None:
         try:
@@ -123,6 +183,11 @@ class Member:
 
     def _run(self) -> None:
         raise NotImplementedError
+
+    def _logger(self) -> logging.Logger:
+        logger = logging.Logger("librdkafka", logging.DEBUG)
+        logger.addHandler(self._lines)
+        return logger
 
     def _hang_perhaps(self, share: float) -> None:
         if self._random.random() < share:
@@ -142,12 +207,17 @@ class Member:
         It waits for the last commit. That one waits for the end of the hang, and in a cooperative rebalance for the
         other members, at most until the session of one that has ended times out.
         """
-        return self._watch.longest_hang_s + SESSION_S + LEAVE_LIMIT_S
+        return self._watch.longest_outage_s + SESSION_S + LEAVE_LIMIT_S
 
     def _on_lost(self, _: object, __: list[TopicPartition]) -> None:
+        lines = list(self._lines.lines)
+        if any(LIBRDKAFKA_LOSS in line for line in lines):
+            self._watch.counts["assignments lost by a commit in a rebalance"] += 1
+            return
         self._watch.counts[f"lost assignments ({self.kind})"] += 1
-        if self._watch.finds_losses and self.kind == "aio":
-            self._watch.findings.append(f"{self.kind} has lost partitions")
+        if self._watch.finds_losses and lines and (self.kind == "aio" or self._watch.logs):
+            text = "\n".join(lines)
+            self._watch.findings.append(f"{self.kind} with {self._config} has lost partitions\n{text}")
 
 
 class BlockingMember(Member):
@@ -156,7 +226,6 @@ class BlockingMember(Member):
     def _run(self) -> None:
         consumer = self._consumer = self._open()
         consumer.subscribe([self._topic], on_assign=self._on_assign, on_lost=self._on_lost)
-        self._is_measured = False
         while not self._stop.is_set():
             self._step(consumer)
         self._hang_perhaps(0.3)
@@ -164,7 +233,9 @@ class BlockingMember(Member):
             consumer.close()
 
     def _open(self) -> confluent_kafka.Consumer:
-        return Consumer(self._config, logger=logger) if self._random.random() < 0.3 else Consumer(self._config)
+        if "debug" not in self._config and self._random.random() < 0.7:
+            return Consumer(self._config)
+        return Consumer(self._config, logger=self._logger())
 
     def _on_assign(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
         self._hang_perhaps(0.3)
@@ -177,15 +248,13 @@ class BlockingMember(Member):
         wait_s = self._random.choice((0.0, 0.0, 0.05, 0.3))
         choice = self._random.random()
         if choice < 0.75:
-            with self._watch.measured("poll", wait_s):
-                message = consumer.poll(wait_s)
-            self._note([message] if message is not None else [])
+            self._poll(consumer, wait_s)
         elif choice < 0.85:
-            with self._watch.measured("consume", wait_s):
-                messages = consumer.consume(self._random.randint(1, 20), wait_s)
-            self._note(messages)
+            with self._sought(consumer), self._watch.measured("consume", wait_s):
+                self._read += consumer.consume(self._random.randint(1, 20), wait_s)
         else:
             self._call(consumer)
+        self._note(consumer)
         if not wait_s:
             self._stop.wait(0.005)
 
@@ -215,26 +284,44 @@ class BlockingMember(Member):
                     TopicPartition(back.topic, back.partition, max(0, back.offset - self._random.randint(0, 3)))
                 )
         if name == "pause":
-            with suppress(KafkaException):
-                message = consumer.poll(0.01)
-                self._note([message] if message is not None else [])
+            self._poll(consumer, 0.01)
             with self._refused(), self._watch.measured("resume"):
                 consumer.resume(consumer.assignment())
 
-    def _note(self, messages: list[Message]) -> None:
-        for message in messages:
+    def _poll(self, consumer: confluent_kafka.Consumer, wait_s: float) -> None:
+        with self._sought(consumer), self._watch.measured("poll", wait_s):
+            message = consumer.poll(wait_s)
+            self._read += [] if message is None else [message]
+
+    @contextmanager
+    def _sought(self, consumer: confluent_kafka.Consumer) -> Iterator[None]:
+        """Seek the first record of partitions without a position."""
+        try:
+            yield
+        except NoOffsetForPartition as error:
+            for each in error.partitions:
+                with self._refused(), self._watch.measured("seek"):
+                    consumer.seek(TopicPartition(each.topic, each.partition, 0))
+
+    def _note(self, consumer: confluent_kafka.Consumer) -> None:
+        for message in self._read:
             error = message.error()
-            if error is None:
-                self._delivered(message)
-            else:
+            if error is not None:
                 self._watch.counts[f"event {error.name()}"] += 1
+                continue
+            self._delivered(message)
+            if self._stores:
+                with self._refused(), self._watch.measured("store_offsets"):
+                    consumer.store_offsets(message=message)
+        self._read.clear()
 
 
 class PlainMember(BlockingMember):
     kind = "plain"
 
     def _open(self) -> confluent_kafka.Consumer:
-        return confluent_kafka.Consumer(self._config)
+        logged = {"logger": self._logger()} if self._watch.logs else {}
+        return confluent_kafka.Consumer(self._config, **logged)
 
 
 class AsyncMember(Member):
@@ -244,7 +331,10 @@ class AsyncMember(Member):
         asyncio.run(self._main())
 
     async def _main(self) -> None:
-        consumer = aio.Consumer(self._config)
+        logged = {"logger": self._logger()} if "debug" in self._config else {}
+        consumer = aio.Consumer({**self._config, **logged})
+        self._polls = consumer._polls
+        self._consumer = self._polls.consumer
         ticks = asyncio.create_task(self._tick())
         work_s = self._random.choice((0.0, 0.01, 0.05))
         await consumer.subscribe(
@@ -255,11 +345,23 @@ class AsyncMember(Member):
         )
         while not self._stop.is_set():
             wait_s = self._random.choice((0.0, 0.05, 0.3))
-            with self._watch.measured("aio consume", wait_s):
-                messages = await consumer.consume(self._random.randint(1, 10), wait_s)
+            try:
+                with self._watch.measured("aio consume", wait_s):
+                    messages = await consumer.consume(self._random.randint(1, 10), wait_s)
+            except NoOffsetForPartition as error:
+                messages = []
+                for each in error.partitions:
+                    with self._refused():
+                        await consumer.seek(TopicPartition(each.topic, each.partition, 0))
+            except KafkaException as error:  # a blocking consumer returns it as an event
+                messages = []
+                self._watch.counts[f"event {error.args[0].name()}"] += 1
             for message in messages:
                 self._delivered(message)
                 await asyncio.sleep(work_s)
+                if self._stores:
+                    with self._refused():
+                        await consumer.store_offsets(message)
             if self._random.random() < 0.1:
                 with self._refused(), self._watch.measured("aio commit"):
                     await consumer.commit(asynchronous=True)

@@ -43,15 +43,22 @@ KAFKA_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.session.timeout.ms": str(int(SESSION_S * 1000)),
-    "group.consumer.min.heartbeat.interval.ms": "500",
-    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "4000",
+    "group.consumer.heartbeat.interval.ms": "4000",
 }
-"""Short sessions of KIP-848 too: until its session ends, a member whose last request was lost keeps its partitions."""
+"""Short sessions of KIP-848 too: until its session ends, a member whose last request was lost keeps its partitions. But
+librdkafka gives a heartbeat up after one interval: in a longer hang any member that misses its new epoch is fenced, and
+loses its partitions."""
 HISTORIES_A_PROCESS = 40
 PAUSE_S = (0.2, 2.0)
 SLOW_S, SLOW_STOPPED_S, SLOW_RUNNING_S = 2.0, 0.08, 0.04
 UNDISTURBED_S = 1.0
 """Shortest time between two disturbances."""
+UNDISTURBED_AFTER_RESTART_S = SESSION_S + 5.0
+"""The same after a restart: a rebalance waits for the members that could not leave, until their sessions end."""
+RESTART_S = 20.0
+"""Longest time of a restart."""
+READ_LIMIT_S, READ_LIMIT_WITH_RESTARTS_S = 60.0, 240.0
 RESTARTS, SLOW_PHASES = 0.3, 0.2
 """Shares of the disturbances."""
 WORKER = "import sys\nfrom tests.kproto_client.histories import main\nmain(sys.argv[1])\n"
@@ -70,8 +77,11 @@ class DisturbedBroker:
     pid: Callable[[], int]
     restart: Callable[[], object]
     counts: Counter[str] = field(default_factory=Counter)
+    times: list[tuple[str, float, float]] = field(default_factory=list)
+    """The disturbances: name, start and end on the monotonic clock, as in the lines of librdkafka's log."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _disturbed_until: float = 0.0
+    _undisturbed_s: float = UNDISTURBED_S
 
     def hang(self, seconds: float) -> None:
         self._disturb("hangs", lambda: self._stop(seconds))
@@ -86,16 +96,21 @@ class DisturbedBroker:
         self._disturb("slow phases", stop_and_continue)
 
     def start_again(self) -> None:
-        self._disturb("restarts", self.restart, waits=True)
+        time.sleep(max(0.0, self._disturbed_until + self._undisturbed_s - time.monotonic()))
+        self._disturb("restarts", self.restart, waits=True, undisturbed_s=UNDISTURBED_AFTER_RESTART_S)
 
-    def _disturb(self, name: str, disturbance: Callable[[], object], *, waits: bool = False) -> None:
+    def _disturb(
+        self, name: str, disturbance: Callable[[], object], *, waits: bool = False, undisturbed_s: float = UNDISTURBED_S
+    ) -> None:
         """Disturb the broker; without `waits`, not if it is disturbed or has just been, as hangs must not add up."""
-        is_rested = time.monotonic() > self._disturbed_until + UNDISTURBED_S
+        is_rested = time.monotonic() > self._disturbed_until + self._undisturbed_s
         if (waits or is_rested) and self._lock.acquire(blocking=waits):
             try:
                 self.counts[name] += 1
+                started = time.monotonic()
                 disturbance()
-                self._disturbed_until = time.monotonic()
+                self._disturbed_until, self._undisturbed_s = time.monotonic(), undisturbed_s
+                self.times.append((name, started, self._disturbed_until))
             finally:
                 self._lock.release()
 
@@ -254,6 +269,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--side-by-side", type=int, default=10)
     parser.add_argument("--longest-hang", type=float, default=3.0, help="seconds")
     parser.add_argument("--restarts", action="store_true")
+    parser.add_argument("--buffer-bytes", type=int, default=0, help="parallel.rebalance.buffer.bytes")
+    parser.add_argument("--logs", action="store_true", help="of librdkafka, of each member that loses its partitions")
     options = parser.parse_args(words)
     seed = random.randrange(1_000_000) if options.seed is None else options.seed  # noqa: S311 - no secret
     print(f"seed {seed}", file=sys.stderr, flush=True)
@@ -265,11 +282,17 @@ def main(words: list[str]) -> int:
             strategies=tuple(STRATEGIES) if options.seconds else ("safe_latest",),
             consumer_protocol=options.release.startswith("4"),
             longest_hang_s=options.longest_hang,
+            logs=options.logs,
+            buffer_bytes=options.buffer_bytes,
+            longest_outage_s=RESTART_S if options.restarts else options.longest_hang,
+            read_limit_s=READ_LIMIT_WITH_RESTARTS_S if options.restarts else READ_LIMIT_S,
             finds_losses=options.longest_hang < SESSION_S / 2 and not options.restarts,
         )
         count = 0 if options.seconds else options.count
         report = hung_brokers(broker, seed, work, count=count, seconds=options.seconds, restarts=options.restarts)
     print("\n".join(report.lines()))
+    if options.logs and report.findings:
+        print("\n".join(f"{start:.2f} to {end:.2f}: {name}" for name, start, end in broker.times))
     return 1 if report.findings else 0
 
 

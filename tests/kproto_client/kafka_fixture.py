@@ -18,7 +18,7 @@ from tests.kproto_client.decision_tables import END, START
 from tests.waiting import wait_until
 
 NUMBERS = itertools.count()
-LIMIT_S = 30.0
+LIMIT_S = 90.0
 FAST_SETTINGS: dict[str, Any] = {
     "heartbeat.interval.ms": 100,
     "session.timeout.ms": 6000,

@@ -156,6 +156,39 @@ def safe_latest_keeps_the_group_start_time(kafka: KafkaFixture) -> None:
     assert start_of(kafka, topic, group, settings, partition=1) == 0
 
 
+def automatic_commits_keep_metadata_and_leader_epoch(kafka: KafkaFixture) -> None:
+    """CK-16: those of librdkafka's timer and of a revocation, and of a position that a seek moved back."""
+    topic, group = kafka.log(), unique_name("group")
+
+    def assert_committed(offset: int) -> None:
+        committed = kafka.committed_with_metadata(group, topic)
+        assert (committed.offset, str(committed.metadata)[:3]) == (offset, "t0=")
+        assert committed.leader_epoch is not None
+
+    with kafka.consumer(group, **resets("safe_latest", "latest")) as consumer:
+
+        def commits(offset: int) -> bool:
+            consumer.poll(0.05)
+            return kafka.committed(group, topic) == offset
+
+        consumer.subscribe([topic])
+        assert start_position(consumer) == END
+        kafka.write(topic, 4)
+        read(consumer, 4)
+        wait_until(lambda: commits(END + 4), "a commit of the timer")
+        assert_committed(END + 4)
+        consumer.pause(consumer.assignment())
+        consumer.seek(TopicPartition(topic, 0, END))
+        consumer.resume(consumer.assignment())
+        assert read(consumer, 1) == [END]
+        consumer.pause(consumer.assignment())
+        wait_until(lambda: commits(END + 1), "a commit of the position after the seek")
+        assert_committed(END + 1)
+        consumer.resume(consumer.assignment())
+        assert read(consumer, 2) == [END + 1, END + 2]
+    assert_committed(END + 3)
+
+
 def reset_is_committed_at_once(kafka: KafkaFixture) -> None:
     """CK-15: also without automatic commits, and for all partitions of the topic, unless switched off."""
     for commits, expected in ((True, END), (False, None)):
@@ -260,6 +293,7 @@ CASES: dict[str, Case] = {
         partition_added_while_running,
         partition_added_while_down,
         safe_latest_keeps_the_group_start_time,
+        automatic_commits_keep_metadata_and_leader_epoch,
         reset_is_committed_at_once,
         members_that_start_together_agree,
         retention_overtakes_a_paused_consumer,

@@ -15,6 +15,7 @@ from kproto.client import Consumer as BlockingConsumer
 from kproto.client.aio import Consumer
 from tests.kproto_client.catch_up_cases import behind
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from tests.waiting import wait_until
 
 ASYNC_NAMES = {"close": "aclose"}
 """Methods with another name: async programs call `aclose`."""
@@ -72,7 +73,10 @@ async def test_consume_and_poll(kafka: KafkaFixture) -> None:
             record = await consumer.poll()
             assert record is not None
             assert record.offset() == 2500
-            rest = await consumer.consume(1000, 0.5)
+            await anyio.to_thread.run_sync(
+                wait_until, lambda: len(consumer._polls.records) == 499, "the records that are fetched ahead"
+            )
+            rest = await consumer.consume(1000, 0.1)
         assert [each.offset() for each in rest] == list(range(2501, 3000))
         assert await consumer.poll(0.01) is None
         with pytest.raises(ValueError, match="num_messages"):

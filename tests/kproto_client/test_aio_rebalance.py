@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from kproto.client import fetched_records
 from kproto.client.aio import Consumer
+from kproto.client.background_polls import BackgroundPolls
 from kproto_server import Broker
 from tests.kproto_client.catch_up_cases import behind
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
@@ -26,13 +27,6 @@ MANUAL = {"enable_auto_commit": False}
 @pytest.fixture(params=["trio", "asyncio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def short_sessions() -> Iterator[Broker]:
-    settings = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 100}
-    with Broker.running(settings=settings) as running:
-        yield running
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
@@ -77,6 +71,9 @@ async def join_while_a_record_is_processed(kafka: KafkaFixture, strategy: str) -
         else:
             expected = [(1 - revoked, offset) for offset in range(30) if (1 - revoked, offset) != in_process]
         assert [await take(first) for _ in expected] == expected
+        for consumer in (first, second):  # a record is processed when the next one is asked for
+            with anyio.move_on_after(0.01):
+                await anext(consumer)
     assert [kafka.committed(group, topic, partition) for partition in (0, 1)] == [30, 30]
 
 
@@ -120,14 +117,13 @@ async def take_after_joins(consumer: Consumer) -> tuple[int, int]:
             assert error.args[0].code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL  # noqa: PT017
 
 
-async def test_a_program_that_hangs_loses_its_partitions_and_comes_back(short_sessions: Broker) -> None:
+async def test_a_program_that_hangs_loses_its_partitions_and_comes_back(kafka: KafkaFixture) -> None:
     """``max.poll.interval.ms``: also while the event loop is blocked."""
-    kafka = KafkaFixture(short_sessions.bootstrap_servers)
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30, 2)
-    short = {"session.timeout.ms": 300, "max.poll.interval.ms": 400}
-    async with Consumer({**kafka.config(group), **short}) as hanging:
+    async with Consumer(kafka.config(group)) as hanging:
         await hanging.subscribe([topic])
         await take(hanging)
+        hanging._polls._max_poll_interval_s = 0.4
         with kafka.consumer(group, **MANUAL) as other:
             other.subscribe([topic])
 
@@ -140,20 +136,24 @@ async def test_a_program_that_hangs_loses_its_partitions_and_comes_back(short_se
             with pytest.raises(KafkaException) as raised:
                 await take(hanging)
             assert raised.value.args[0].code() == KafkaError._MAX_POLL_EXCEEDED
+            hanging._polls._max_poll_interval_s = LIMIT_S
         assert sorted([await take_after_joins(hanging) for _ in range(60)])[-1] == (1, 29)
 
 
-async def test_a_member_that_waits_for_records_stays(short_sessions: Broker) -> None:
+async def test_a_member_that_waits_for_records_stays(kafka: KafkaFixture) -> None:
     """Waiting for longer than ``max.poll.interval.ms`` is no hang."""
-    kafka = KafkaFixture(short_sessions.bootstrap_servers)
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 1)
-    short = {"session.timeout.ms": 300, "max.poll.interval.ms": 1000}
-    async with Consumer({**kafka.config(group), **short}) as consumer:
+    async with Consumer(kafka.config(group)) as consumer:
         await consumer.subscribe([topic])
         await take(consumer)
         member = await consumer.memberid()
-        with anyio.move_on_after(1.2):
-            await anext(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(swallow, consumer)
+            await until(lambda: bool(consumer._polls._waiting), "a request that waits")
+            consumer._polls._max_poll_interval_s = 0.2
+            await anyio.sleep(0.5)
+            consumer._polls._max_poll_interval_s = LIMIT_S
+            tasks.cancel_scope.cancel()
         assert await consumer.memberid() == member
         await anyio.to_thread.run_sync(kafka.write, topic, 1)
         assert await take(consumer) == (0, 1)
@@ -250,3 +250,32 @@ async def test_a_consumer_that_is_dropped_leaves_its_group(kafka: KafkaFixture, 
     del consumer
     gc.collect()
     await until(lambda: not broker.groups.members(group), "the member's leave")
+
+
+def test_a_record_that_was_fetched_before_an_exception_is_kept(
+    kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = kafka.topic()
+    kafka.write(topic, 1)
+    polls = BackgroundPolls(kafka.config(unique_name("group")))
+    polls.consumer.assign([TopicPartition(topic, 0, 0)])
+    has_raised = False
+
+    def consume(*_: object) -> list[Message]:
+        nonlocal has_raised
+        if not len(polls.records):
+            return []
+        has_raised = True
+        raise ValueError("of a callback")
+
+    monkeypatch.setattr(polls.consumer, "consume", consume)
+
+    def is_raised() -> bool:
+        polls._poll(is_waited_for=True)
+        return has_raised
+
+    wait_until(is_raised, "a record and the exception after it")
+    assert [each.offset() for each in polls.take(1)] == [0]
+    with pytest.raises(ValueError, match="of a callback"):
+        polls.take(1)
+    polls.close()

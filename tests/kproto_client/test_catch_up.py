@@ -115,12 +115,11 @@ def test_a_full_buffer1_pauses_consumer1_until_half_of_it_is_free() -> None:
     catch_up = new_catch_up(119, 120)
     assert catch_up.consumer1_read(records(120, 124)) == []
     assert catch_up.consumer1_read(records(124, 130)) == [PauseConsumer1()]
-    with pytest.raises(AssertionError, match="I5"):
-        catch_up.consumer1_read(records(130, 131))
+    assert catch_up.consumer1_read(records(130, 131)) == [], "the rest of the batch"
     catch_up.consumer2_read(records(119, 120))
     catch_up.take(1)
     assert catch_up.advance() == [Commit(120), StopConsumer2()]
-    catch_up.take(7)
+    catch_up.take(8)
     assert catch_up.advance() == [], "3 of 5 bytes are left"
     catch_up.take(1)
     assert catch_up.advance() == [ResumeConsumer1()]

@@ -28,6 +28,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("produce"), SMALL, st.integers(1, 9)),
     st.tuples(st.just("poll"), SMALL, st.integers(1, 6)),
     st.tuples(st.just("poll"), SMALL, st.integers(1, 6)),
+    st.tuples(st.just("pass through"), SMALL, st.integers(1, 6)),
     st.tuples(st.sampled_from(EVENTS_WITHOUT_NUMBERS), SMALL, SMALL),
     st.tuples(st.just("keys"), st.integers(1, 60), SMALL),
     st.tuples(st.sampled_from(["retain", "compact"]), st.integers(0, 60), st.integers(0, 4)),
@@ -68,6 +69,9 @@ class History:
                 consumer.fetch_by_consumer2(second)
                 consumer.fetch_into_buffer1(first)
                 self.delivered.update(consumer.poll(first))
+            case "pass through":
+                consumer.fetch_into_buffer1(first)
+                self.delivered.update(consumer.pass_through(second))
             case "commit":
                 consumer.commit()
             case "checkpoint":

@@ -139,6 +139,16 @@ class FakeAdmin:
         self.described.append(Future())
         return {CHECKPOINT_TOPIC: self.described[-1]}
 
+    def describe_cluster(self) -> Future[Any]:
+        cluster: Future[Any] = Future()
+        cluster.set_result(SimpleNamespace(nodes=["127.0.0.1:9092"]))
+        return cluster
+
+    def create_topics(self, topics: object, operation_timeout: float) -> dict[str, Future[Any]]:
+        created: Future[Any] = Future()
+        created.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)))
+        return {CHECKPOINT_TOPIC: created}
+
 
 class Clock:
     def __init__(self) -> None:
@@ -207,6 +217,25 @@ def test_a_user_who_may_not_create_the_topic_gets_one_warning(clock: Clock, capl
     assert "given up" in warning
     assert "TOPIC_AUTHORIZATION_FAILED" in warning
     assert [event.retry_after_s for event in events if isinstance(event, CheckpointsFailed)] == [None]
+
+
+def test_a_topic_that_another_member_creates_is_awaited(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CK-71: brokers hear of a new topic one after the other."""
+    admin = FakeAdmin()
+    events: list[Event] = []
+    topic = topic_without_broker(admin, events.append)
+    produced: list[str] = []
+    producer = SimpleNamespace(produce=lambda name, **_: produced.append(name), poll=print)
+    monkeypatch.setattr(topic, "_open_producer", lambda: producer)
+    topic.write(("orders", 0), {0: CHECKPOINT})
+    for _ in range(3):
+        admin.described[-1].set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+        topic.serve()
+        topic.serve()
+    admin.described[-1].set_result(SimpleNamespace(partitions=[0, 1]))
+    topic.serve()
+    assert produced == [CHECKPOINT_TOPIC]
+    assert events == []
 
 
 def test_background_work_is_closed_at_its_limit(clock: Clock) -> None:

@@ -25,6 +25,8 @@ SERVERS = "127.0.0.1:9092"
 """The broker's address in the recipes."""
 ORDERS = ("order 1041", "order 1042", "order 1043")
 PRINTED = {"deserializing": ORDERS[:1], "pause": ORDERS, "trio": tuple(str(each.encode()) for each in ORDERS)}
+FIRST_STEPS = ("first_steps", "first_steps_aio")
+"""Recipes with a broker of their own."""
 ABORTING_PRODUCER = """
 import confluent_kafka
 
@@ -73,8 +75,15 @@ def output(path: Path) -> list[str]:
 
 
 def test_each_example_is_a_recipe() -> None:
-    assert set(RECIPES) == {*PRINTED, "events", "web", "transactions"}
+    assert set(RECIPES) == {*PRINTED, *FIRST_STEPS, "events", "web", "transactions"}
     assert PAGE.read_text().count("```python") == len(RECIPES)
+
+
+@pytest.mark.parametrize("name", FIRST_STEPS)
+def test_the_first_steps_work(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.py"
+    path.write_text(RECIPES[name])
+    assert output(path) == []
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -1,4 +1,4 @@
-"""Positions of consumer 2 that are out of range, and the events of their resets; no record is skipped without need."""
+"""Positions of consumer 2 that are out of range, and the events of their resets; the commit at the end of a range."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kproto.client import Event, PositionReset, ResetReason
+from kproto.client.assignment import Assignment
 from kproto.client.broker_queries import BrokerQueries
 from kproto.client.configuration import read as read_configuration
 from kproto.client.consumer2 import Fetched
@@ -51,17 +52,24 @@ class Consumer2WithRejection(FakeConsumer2):
         super().__init__(Fetched(runs=[(PARTITION, records)]), Fetched(rejected={PARTITION: rejection}))
 
 
-def reset(bounds: LogBounds, *, delivered: int, error: str = "out of range") -> tuple[ParallelCatchUp, list[Event]]:
-    """Let consumer 2 read up to 60, deliver some of the records, and reject consumer 2's next fetch."""
+def catching_up(consumer2: FakeConsumer2, bounds: LogBounds) -> tuple[ParallelCatchUp, list[Event]]:
+    """Start the catch-up of the range up to `END`; a query of the log bounds finds `bounds`."""
     events: list[Event] = []
     queries = cast("BrokerQueries", FakeQueries(bounds))
     consumer1: Any = None
-    parallel = ParallelCatchUp(consumer1, read_configuration(CONFIG), queries, lambda partitions: None, events.append)
-    parallel._consumer2 = Consumer2WithRejection(error)  # type: ignore[assignment]
+    configuration, assignment = read_configuration(CONFIG), Assignment(consumer1, lambda _: None)
+    parallel = ParallelCatchUp(consumer1, assignment, configuration, queries, lambda partitions: None, events.append)
+    parallel._consumer2 = consumer2  # type: ignore[assignment]
     parallel.start({PARTITION: TopicPartition(*PARTITION, 0)}, {PARTITION: LogBounds(start=0, end=END)})
-    parallel.fetch(0)
+    return parallel, events
+
+
+def reset(bounds: LogBounds, *, delivered: int, error: str = "out of range") -> tuple[ParallelCatchUp, list[Event]]:
+    """Let consumer 2 read up to 60, deliver some of the records, and reject consumer 2's next fetch."""
+    parallel, events = catching_up(Consumer2WithRejection(error), bounds)
+    parallel.fetch(READ_BY_CONSUMER2, 0)
     assert len(parallel.take(delivered)) == delivered
-    parallel.fetch(0)
+    parallel.fetch(READ_BY_CONSUMER2, 0)
     return parallel, events
 
 
@@ -99,3 +107,16 @@ def test_records_that_retention_has_deleted_are_skipped(log_start: int, to_offse
     assert (found.from_offset, found.to_offset, found.records_skipped) == (60, to_offset, to_offset - 60)
     assert parallel.diverged == {}
     assert parallel.catch_ups[PARTITION].consumer2_position == to_offset
+
+
+def test_a_commit_before_the_end_of_the_catch_up_deletes_all_checkpoints() -> None:
+    """CK-74: the last commit may succeed after the last record, and before the next call ends the catch-up."""
+    records: Any = [ModelRecord(offset) for offset in range(END)]
+    parallel, _ = catching_up(FakeConsumer2(Fetched(runs=[(PARTITION, records)])), LogBounds(start=0, end=END))
+    parallel.fetch(END, 0)
+    assert len(parallel.take(END)) == END
+    parallel.committed(PARTITION, END)
+    catch_up = parallel.catch_ups[PARTITION]
+    assert not parallel.take(1)
+    assert PARTITION not in parallel.catch_ups
+    assert catch_up.checkpoints() == {}

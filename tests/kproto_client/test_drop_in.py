@@ -4,10 +4,11 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka import Message, TopicPartition
 
 from kproto.client import ConfigError, Consumer
 from tests.kproto_client import drop_in
-from tests.kproto_client.kafka_fixture import KafkaFixture, unique_name
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
 
 PLAIN = {"enable.auto.commit": False, "auto.offset.reset": "earliest"}
 FEATURES: dict[str, dict[str, Any]] = {
@@ -52,3 +53,30 @@ def test_an_unknown_setting_is_rejected_by_librdkafka() -> None:
     """CK-3: for example the name that a draft of KIP-842 had for on.invalid.offset."""
     with pytest.raises(confluent_kafka.KafkaException, match=r"auto\.offset\.reset\.strategy"):
         Consumer({"group.id": "g", "auto.offset.reset.strategy.offset-out-of-range": "nearest"})
+
+
+@pytest.mark.parametrize("feature", ["KIP-842", "KIP-333"])
+def test_consume_returns_what_was_read_before_the_exception_of_a_callback(
+    kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch, feature: str
+) -> None:
+    topic = kafka.topic()
+    kafka.write(topic, 1)
+    with Consumer(
+        {**kafka.config(unique_name("group")), **FEATURES[feature], "enable.partition.eof": False}
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        assert consumer._delegate is not None
+        next_messages, passes = consumer._delegate._next_messages, list[list[Message]]()
+
+        def raise_after_messages(*args: Any, **kwargs: Any) -> list[Message]:
+            if passes and passes[-1]:
+                passes.append([])
+                raise ValueError("of a callback")
+            passes.append(next_messages(*args, **kwargs))
+            return passes[-1]
+
+        monkeypatch.setattr(consumer._delegate, "_next_messages", raise_after_messages)
+        assert [each.offset() for each in consumer.consume(2, LIMIT_S)] == [0]
+        with pytest.raises(ValueError, match="of a callback"):
+            consumer.poll(1.0)
+        assert consumer.poll(0.01) is None

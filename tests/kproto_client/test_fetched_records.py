@@ -42,6 +42,12 @@ class FakeMessage:
         return self.size
 
 
+@pytest.fixture(autouse=True)
+def fake_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("error", "topic", "partition"):
+        monkeypatch.setattr(fetched_records, f"{name.upper()}_OF", getattr(FakeMessage, name))
+
+
 def messages(*at: tuple[tuple[str, int], int], **fields: Any) -> list[Message]:
     return [FakeMessage(partition, number, **fields) for partition, number in at]  # type: ignore[misc]
 

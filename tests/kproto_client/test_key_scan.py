@@ -25,10 +25,12 @@ class FakeConsumer2:
 
     def assign(self, positions: object) -> None: ...
 
+    def pause(self, partitions: object) -> None: ...
+
     def unassign(self, partitions: Any) -> None:
         self.unassigned += partitions
 
-    def fetch(self, wait_s: float) -> Fetched:
+    def fetch(self, count: int, wait_s: float) -> Fetched:
         assert wait_s == 0, "a scan never waits"
         fetched = self.fetches.pop(0) if self.fetches else Fetched()
         if isinstance(fetched, Exception):

@@ -46,3 +46,39 @@ def test_a_repeated_commit_of_a_reset_overwrites_no_later_commit(
             consumer.poll(0.05)
         assert kafka.committed(group, topic) == END + 2
     assert kafka.committed(group, topic) == END + 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_repeated_commit_of_a_reset_leaves_what_others_have_committed(
+    kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """CK-15: a member commits the resets of all partitions at a group start, also those that it does not own."""
+    monkeypatch.setattr(pending_resets, "COMMIT_LIMIT_S", 0.3)
+    topic, group = kafka.log(partitions=2), unique_name("group")
+    kafka.write(topic, 20, partition=1)
+    with kafka.consumer(group, **resets(strategy, STRATEGIES[strategy])) as consumer:
+        delegate = consumer._delegate
+        assert delegate is not None
+        requested: list[dict[int, int]] = []
+        results_are_dropped = True
+
+        def on_commit(error: Any, partitions: list[TopicPartition]) -> None:
+            requested.append({each.partition: each.offset for each in partitions})
+            if not results_are_dropped:
+                type(delegate).on_commit(delegate, error, partitions)
+
+        def is_requested() -> bool:
+            consumer.poll(0.02)
+            return bool(requested)
+
+        monkeypatch.setattr(delegate, "on_commit", on_commit)
+        consumer.assign([TopicPartition(topic, 0)])
+        wait_until(is_requested, "the first commit")
+        assert requested[0].keys() == {0, 1}
+        later = requested[0][1] + 1
+        kafka.commit(group, topic, later, partition=1)
+        requested.clear()
+        results_are_dropped = False
+        wait_until(is_requested, "the repeated commit")
+        assert requested[0] == {0: END}
+        assert kafka.committed(group, topic, 1) == later

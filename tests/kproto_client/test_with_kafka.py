@@ -2,22 +2,12 @@
 
 import pytest
 
+from tests.kproto_client import catch_up_order_cases
 from tests.kproto_client.added_partition_cases import CASES, CASES_WITH_CONSUMER_PROTOCOL
-from tests.kproto_client.catch_up_cases import (
-    catch_up_keeps_its_share,
-    commits_with_order_by_key,
-    normal_partitions_share,
-    order_by_key_does_not_wait_for_other_keys,
-)
-from tests.kproto_client.kafka_fixture import KafkaFixture, cases
+from tests.kproto_client.kafka_fixture import KafkaFixture
 from tests.oracle.cluster import NEWEST, real_kafka
 
-CATCH_UPS = cases(
-    normal_partitions_share,
-    catch_up_keeps_its_share,
-    order_by_key_does_not_wait_for_other_keys,
-    commits_with_order_by_key,
-)
+CATCH_UPS = catch_up_order_cases.CASES
 RELEASES = {"2.8.2": {**CASES, **CATCH_UPS}, NEWEST: {**CASES, **CASES_WITH_CONSUMER_PROTOCOL, **CATCH_UPS}}
 
 

@@ -93,6 +93,9 @@ class RangeKeys:
 class Buffer1(Generic[R]):
     """Records in order of their offsets: order by partition."""
 
+    all_wait: bool = True
+    """Whether no record may be delivered before the range is."""
+
     def __init__(self) -> None:
         self._records: deque[R] = deque()
         self.size_bytes: int = 0
@@ -128,6 +131,8 @@ class KeyedBuffer1(Buffer1[R]):
 
     All records of a key are free from the same position on. So they leave the heap in the order of their offsets.
     """
+
+    all_wait = False
 
     def __init__(self, keys: RangeKeys) -> None:
         super().__init__()

@@ -117,6 +117,7 @@ class PartitionCatchUp(Generic[R]):
         """The planned ranges; the property `ranges` clips them to the user's position."""
         self._checkpointed = dict(enumerate(plan.checkpointed))
         """The existing checkpoints by number."""
+        self.committed_offset: int = -1
 
         self._buffer2: deque[list[R]] = deque()
         """Runs in the order of the log. Within a run the next record is the LAST element, for `list.pop`."""
@@ -137,17 +138,23 @@ class PartitionCatchUp(Generic[R]):
 
     def consumer2_read(self, records: list[R]) -> None:
         """Append fetched records to buffer 2; the object owns the list from now on."""
+        if records and self.pass_through(records):
+            records.reverse()
+            self._buffer2.append(records)
+
+    def pass_through(self, records: list[R]) -> list[R]:
+        """Note records that consumer 2 has read, and return those of the ranges; the caller delivers all of them.
+
+        Buffer 2 is empty, or takes them.
+        """
         assert self.phase is Phase.CATCHING_UP
-        if not records:
-            return
         last = _last_offset(records, self._consumer2_position)
         self._leader_epochs[Phase.CATCHING_UP] = records[-1].leader_epoch()
         # A fetch may cross the end of the last range. The records from there on belong to consumer 1 (CK-66).
         if last >= self.consumer1_start:
             del records[bisect_left(records, self.consumer1_start, key=offset_of) :]
-        records.reverse()
-        self._buffer2.append(records)
         self._consumer2_position = min(last + 1, self.consumer1_start)
+        return records
 
     def consumer2_is_at(self, position: int) -> None:
         """Move consumer 2 forward without records.
@@ -187,14 +194,13 @@ class PartitionCatchUp(Generic[R]):
         self._buffer1.clear()
 
     def consumer1_read(self, records: Sequence[R]) -> list[Action]:
-        """Append one fetched batch to buffer 1."""
+        """Append fetched records to buffer 1. A paused consumer 1 reads at most the rest of its batch."""
         assert self.phase is not Phase.NORMAL
-        assert not self._consumer1_is_paused, "I5: a paused consumer 1 gets no batch"
         if records:
             self._consumer1_position = _last_offset(records, self._consumer1_position) + 1
             self._leader_epochs[Phase.DRAINING_BUFFER1] = records[-1].leader_epoch()
         self._buffer1.add(records)
-        if self._buffer1.size_bytes < self._buffer1_limit_bytes:
+        if self._consumer1_is_paused or self._buffer1.size_bytes < self._buffer1_limit_bytes:
             return []
         self._consumer1_is_paused = True
         return [PauseConsumer1()]
@@ -255,6 +261,7 @@ class PartitionCatchUp(Generic[R]):
 
     def committed(self, offset: int) -> tuple[int, ...]:
         """Note a successful commit; return the numbers of the checkpoints to delete."""
+        self.committed_offset = max(self.committed_offset, offset)
         numbers = [number for number, each in self._checkpointed.items() if each.end != OPEN_END and each.end <= offset]
         # The open range of consumer 1 ends with the catch-up: from here on the committed offset says enough.
         if self.phase is not Phase.CATCHING_UP and offset >= self.consumer1_start:
@@ -319,7 +326,15 @@ class PartitionCatchUp(Generic[R]):
     @property
     def has_free_record(self) -> bool:
         """Whether a record of buffer 1 may be delivered before the range is."""
+        if self._buffer1.all_wait:
+            return False
         return self.phase is Phase.CATCHING_UP and self._buffer1.has_free(self.position)
+
+    @property
+    def waits_for_consumer2(self) -> bool:
+        """Whether there is nothing to deliver and nothing to decide until consumer 2 has read more."""
+        has_work = self._consumer1_is_paused or not self._buffer1.all_wait or self.consumer2_has_finished
+        return self.phase is Phase.CATCHING_UP and not self._buffer2 and not has_work
 
     @property
     def buffer1_is_full(self) -> bool:
