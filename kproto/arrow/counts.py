@@ -23,6 +23,10 @@ class Counts:
     """End markers of transactions."""
     skipped: Counter[int] = field(default_factory=Counter)
     """Records of types that no table has, by type number."""
+    earliest_ms: int | None = None
+    """The lowest of the batches' maximum timestamps; None: no batch has a timestamp."""
+    latest_ms: int | None = None
+    """The highest of them."""
 
     def add(self, other: Counts) -> None:
         """Add the numbers of another block."""
@@ -33,3 +37,12 @@ class Counts:
         self.group_records += other.group_records
         self.markers += other.markers
         self.skipped.update(other.skipped)
+        for timestamp in (other.earliest_ms, other.latest_ms):
+            if timestamp is not None:
+                self.saw(timestamp)
+
+    def saw(self, timestamp: int) -> None:
+        """Count the maximum timestamp of a batch, in milliseconds; negative ones stand for no timestamp."""
+        if timestamp >= 0:
+            self.earliest_ms = timestamp if self.earliest_ms is None else min(self.earliest_ms, timestamp)
+            self.latest_ms = timestamp if self.latest_ms is None else max(self.latest_ms, timestamp)

@@ -70,6 +70,11 @@ def decode_usual(block: Block, request: DecodeRequest) -> Decoded:
         batches.check_sums()
     records = _within_window(records_of(batches), request)
     counts = Counts(batches=len(batches), records=len(records.offset))
+    times = batches.max_timestamps[batches.magic > 0]
+    times = times[times >= 0]
+    if len(times):
+        counts.saw(int(times.min()))
+        counts.saw(int(times.max()))
     is_marker = batches.control[records.batch]
     if is_marker.any():
         counts.markers = _check_markers(records.where(is_marker))

@@ -58,6 +58,7 @@ def decode_block(block: Block, request: DecodeRequest) -> Decoded:
         placed.check_offsets(records, next_offset)
         next_offset = placed.batch.last_offset + 1
         counts.batches += 1
+        counts.saw(_max_timestamp(placed.batch))
         for record in records:
             if record.offset >= request.start_offset and (end_offset is None or record.offset < end_offset):
                 rows += _record_rows(placed, record, request, counts)
@@ -85,6 +86,11 @@ def _record_rows(placed: PlacedBatch, record: Record, request: DecodeRequest, co
         counts.commits += found.value is not None
         if request.view is View.COMMITS:
             yield commit_row(request.log_partition, record, found, _transaction_of(placed.batch))
+
+
+def _max_timestamp(batch: Batch) -> int:
+    """Return the maximum timestamp of a batch; -1 in magic 0, which has no timestamps."""
+    return batch.header.max_timestamp if isinstance(batch, RecordBatch) else batch.message.timestamp
 
 
 def _transaction_of(batch: Batch) -> int | None:

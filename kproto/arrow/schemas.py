@@ -1,7 +1,8 @@
 """The tables that a log of `__consumer_offsets` is decoded to, each declared once with the meaning of its columns.
 
 `COMMITS` has a row for each offset commit or tombstone, `GROUP_METADATA` for each record about a group, `LOG_BATCHES`
-for each batch of any topic. `LATEST` has the offsets that are valid at the end of the log.
+for each batch of any topic. `LATEST` has the offsets that are valid at the end of the log. `SHARE_STATES` has a row for
+each record of `__share_group_state`.
 
 Timestamps are microseconds in UTC; null stands for Kafka's -1. Every column is nullable for Spark, because columns read
 from Parquet always are; where null has a meaning, the column's doc gives it. pyarrow is imported when a schema is
@@ -139,6 +140,27 @@ LOG_BATCHES = declare(
     ("control", Type.BOOLEAN, "the batch is an end marker of a transaction"),
     ("producer_id", Type.BIGINT, "null: no idempotent producer"),
     ("transactional", Type.BOOLEAN, "written in a transaction"),
+)
+
+SHARE_STATES = declare(
+    "share_states",
+    "A row for each record of `__share_group_state`: a snapshot of a state, an update, or a tombstone.",
+    ("log_partition", Type.INT, "the partition of `__share_group_state`"),
+    ("log_offset", Type.BIGINT, "the offset of the record in that partition"),
+    ("log_ts", Type.TIMESTAMP, "the timestamp of the record"),
+    GROUP,
+    ("topic_id", Type.UUID, "16 bytes"),
+    ("partition", Type.INT, "the partition of the topic"),
+    ("kind", Type.STRING, "snapshot, or update of the snapshot before it"),
+    ("tombstone", Type.BOOLEAN, "the state was deleted; the columns below are null"),
+    ("snapshot_epoch", Type.INT, "the number of the snapshot"),
+    ("state_epoch", Type.INT, "null: an update, which has none"),
+    ("leader_epoch", Type.INT, "of the leader of the partition that has written it"),
+    ("start_offset", Type.BIGINT, "all records before it are done with; null: none yet, or unchanged"),
+    ("delivery_complete_count", Type.INT, "records from the start offset on that are done with; null: unknown"),
+    ("create_ts", Type.TIMESTAMP, "null: an update, which has none"),
+    ("write_ts", Type.TIMESTAMP, "null as `create_ts`"),
+    ("batches", Type.STRINGS, "the records in flight: `FIRST-LAST STATE COUNT`, with the number of the state"),
 )
 
 LATEST = declare(

@@ -70,8 +70,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     for option in ("retention_minutes", "kafka_version", "at", "minutes"):
         _OPTIONS[option](report)
     options = parser.parse_args(arguments)
-    if options.job == "tables" and options.derived and options.format == "delta":
-        raise CommandLineError("kproto.spark tables: --derived works with --format parquet only")
     if options.job == "tables" and not options.derived:
         for option in DERIVED_OPTIONS:
             if getattr(options, option) != tables.get_default(option):

@@ -36,6 +36,8 @@ DELTA_CONFIG = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 QUIET = Path(__file__).with_name("log4j2.properties")
+SMALL_MAX_BYTES = 32 << 20
+"""The size of an input up to which Spark's start takes most of the time."""
 LINE_MAX = 400
 """The most characters that are printed of a message of Spark or Java."""
 
@@ -88,6 +90,7 @@ def _check(options: Namespace) -> None:
         if find_spec(package) is None:
             raise CommandLineError(f"kproto.spark: needs {package}: pip install 'kproto[spark]'")
     from kproto.logs.files import find_partitions
+    from kproto.spark.delta import is_delta
     from kproto.spark.inputs import is_tables
 
     if options.job == "versions":
@@ -96,7 +99,7 @@ def _check(options: Namespace) -> None:
                 raise CommandLineError(
                     f"kproto.spark versions: {path}: not a report, and not a directory of reports (NAME.json)"
                 )
-    elif not is_tables(options.dir):
+    elif not is_delta(options.dir) and not is_tables(options.dir):
         find_partitions(options.dir)
     if options.output is not None and options.format != "delta":
         _check_output(options.job, Path(options.output), options.format)
@@ -128,13 +131,25 @@ def _run(options: Namespace) -> None:
         spark.stop()
 
 
+def _is_small(options: Namespace) -> bool:
+    from kproto.spark.inputs import input_size
+
+    is_remote = options.job != "versions" and "://" in options.dir
+    return not is_remote and (options.job == "versions" or input_size(options.dir) <= SMALL_MAX_BYTES)
+
+
 def _session(options: Namespace) -> SparkSession:
-    from kproto.spark.session import session
+    from kproto.spark.delta import is_delta
+    from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS, session
 
     config = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has configured how Java logs
-        config["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={QUIET}"
-    if options.format != "delta":
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java and configured how it logs
+        java = f"-Dlog4j2.configurationFile={QUIET}"
+        if options.master is None and _is_small(options):
+            config |= FOR_SMALL_INPUT
+            java += " " + FOR_SMALL_INPUT[JAVA_OPTIONS]
+        config[JAVA_OPTIONS] = java
+    if options.format != "delta" and (options.job == "versions" or not is_delta(options.dir)):
         return session("kproto", master=options.master, config=config)
     try:
         return session("kproto", master=options.master, config=config | DELTA_CONFIG)
@@ -142,11 +157,12 @@ def _session(options: Namespace) -> SparkSession:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise CommandLineError(
-            f"kproto.spark tables: cannot download {DELTA} from Maven Central: use --format parquet"
+            f"kproto.spark {options.job}: cannot download {DELTA} from Maven Central: use tables of --format parquet"
         ) from error
 
 
 def _job(spark: SparkSession, options: Namespace) -> None:
+    from kproto.spark.advice import sentence, summarize
     from kproto.spark.inputs import open_input
     from kproto.spark.output import ordered, write
     from kproto.spark.words import caveats, coverage
@@ -155,9 +171,15 @@ def _job(spark: SparkSession, options: Namespace) -> None:
     source = open_input(spark, options.dir, options.group)
     for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
         _print_line(f"kproto.spark: {line}")
-    note = write(ordered(job.run(source, options), job.order), options.format, options.output, options.limit)
+    rows = job.run(source, options)
+    if options.job == "retention-audit":
+        rows = rows.persist()
+    note = write(ordered(rows, job.order), options.format, options.output, options.limit)
     if note is not None:
         _print_line(f"kproto.spark: {note}")
+    if options.job == "retention-audit":
+        text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
+        _print_line(f"kproto.spark: {text}")
 
 
 def _versions(spark: SparkSession, options: Namespace) -> None:
@@ -177,14 +199,15 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
 
 
 def _tables(spark: SparkSession, options: Namespace) -> None:
+    from kproto.spark.delta import write_delta
     from kproto.spark.inputs import open_input
-    from kproto.spark.tables import Source, write_delta, write_parquet
+    from kproto.spark.tables import Source, write_parquet
     from kproto.spark.words import caveats, coverage, plural
 
     log = open_input(spark, options.dir)
     for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
         _print_line(f"kproto.spark: {line}")
-    source = Source(log.table, log.coverage.ends)
+    source = Source(log.table, log.coverage.ends, log.origin)
     if options.format == "delta":
         added = write_delta(spark, source, options.output)
     else:
@@ -198,8 +221,10 @@ def _tables(spark: SparkSession, options: Namespace) -> None:
 
 
 def _derive(spark: SparkSession, options: Namespace) -> dict[str, int]:
-    from kproto.spark.derived import derive_parquet
+    from kproto.spark.derived import derive_delta, derive_parquet
 
+    if options.format == "delta":
+        return derive_delta(spark, options.output, options)
     return derive_parquet(spark, Path(options.output).absolute(), options)
 
 

@@ -130,7 +130,7 @@ JOBS = {
         _retention_audit,
         ("-recommended_minutes", "-max_override_ms", "group_id"),
         ("retention_minutes",),
-        "an override before another commit of the same offset may be gone: these are lower bounds",
+        "an override before another commit of the same offset may be gone, and its group: these are lower bounds",
     ),
     "expiry": Job(
         "the offsets that groups are about to lose, and when",

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
 from kproto.logs.files import find_partitions, local_path, survey
+from kproto.logs.identity import read_identity
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto.spark import tables
+from kproto.spark import delta, tables
 from kproto.spark.publish import Publication
-from kproto.spark.schemas import TABLES
+from kproto.spark.schemas import TABLES, spark_schema
+from kproto.spark.source.pruning import partitions_at_least
+from kproto.spark.tables import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 
+    from kproto.logs.files import PartitionDirectory
     from kproto.spark.tables import Marks
 
 VIEWS = {COMMITS.name: "records", GROUP_METADATA.name: "groups", LOG_BATCHES.name: "batches"}
@@ -40,7 +45,7 @@ class Coverage:
     batches: int
     records: int
     missing: int
-    """Offsets between the first and the last one of each partition without a record: compaction removed them."""
+    """Offsets up to the last one of each partition without a record: compaction or deletion removed them."""
     first_offset: int
     """The lowest first offset of a partition."""
     starts_late: int
@@ -49,6 +54,12 @@ class Coverage:
     last_ts: datetime
     skipped: Mapping[str, int]
     """Records of types that no table has, by Kafka's type number."""
+    partitions: int
+    """Partitions in the input, also empty ones."""
+    of_partitions: int | None
+    """The partitions that the topic has at least; None: unknown."""
+    waiting: int = 0
+    """Commits that tables lack because a transaction before them was open."""
 
     @property
     def last_offset(self) -> int:
@@ -73,17 +84,11 @@ class Input:
         """Return one of the three tables; of partitions with a mark, at least the rows after that offset."""
         raise NotImplementedError
 
-    def files(self) -> tuple[int, int]:
-        """Return the number and the bytes of the files of the offsets topic."""
-        raise NotImplementedError
-
-    def skipped(self) -> Mapping[str, int]:
-        """Return the number of records of each type that no table has."""
-        raise NotImplementedError
-
     @cached_property
     def commits(self) -> DataFrame:
-        return self._of_groups(self.table(COMMITS.name))
+        """The commits; message sets of magic 0 have no timestamps, and the time of the commit stands for them."""
+        rows = self._of_groups(self.table(COMMITS.name))
+        return rows.withColumn("log_ts", F.coalesce("log_ts", "commit_ts"))
 
     @property
     def last_commits(self) -> DataFrame:
@@ -100,42 +105,78 @@ class Input:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """Read the headers of all batches of the offsets topic.
+        """Read how much of the offsets topic is there.
 
         Raises:
-            NoLog: there are none.
+            NoLog: the logs are empty.
         """
-        by_partition = (
-            self.log_batches.where(F.col("topic") == OFFSETS_TOPIC)
+        raise NotImplementedError
+
+    @property
+    def origin(self) -> Origin:
+        """What tables made from this input know of its log."""
+        return Origin(self.coverage.partitions, self.coverage.of_partitions)
+
+    def _batches_by_partition(self) -> list[Row]:
+        """Return the rows of `_covered` that `log_batches` gives."""
+        # A batch of compressed messages of magic 0 and 1 has neither a count nor a first offset there.
+        return (
+            self.log_batches.where((F.col("topic") == OFFSETS_TOPIC) & (F.col("bytes") > 0))
             .groupBy("partition")
             .agg(
                 F.count("*").alias("batches"),
-                F.sum("bytes").alias("bytes"),
-                F.sum("record_count").alias("records"),
-                F.min("base_offset").alias("first"),
+                F.sum(F.coalesce("record_count", F.lit(1))).alias("records"),
+                F.min(F.coalesce("base_offset", "last_offset")).alias("first"),
                 F.max("last_offset").alias("last"),
                 F.unix_micros(F.min("max_ts")).alias("first_us"),
                 F.unix_micros(F.max("max_ts")).alias("last_us"),
             )
+            .collect()
         )
-        found = by_partition.collect()
-        if not found:
+
+    def _from_tables(self, files: tuple[int, int], origin: Origin) -> Coverage:
+        """Return the coverage of tables."""
+        found = self._batches_by_partition()
+        return self._covered(
+            found,
+            files,
+            skipped={},
+            partitions=origin.partitions or len(found),
+            of_partitions=origin.of_partitions,
+            waiting=origin.waiting,
+        )
+
+    def _covered(self, parts: list[Row], files: tuple[int, int], **others: Any) -> Coverage:
+        """Return the coverage of partitions.
+
+        Args:
+            parts: rows with partition, first, last, batches, records, and the times first_us and last_us.
+        """
+        if not parts:
             raise NoLog(f"{self.path}: the logs of {OFFSETS_TOPIC} in it are empty")
-        files, size = self.files()
-        records = sum(row["records"] for row in found)
+        ends: dict[int | None, int] = {}
+        starts: dict[int | None, int] = {}
+        for row in parts:
+            ends[row["partition"]] = max(row["last"], ends.get(row["partition"], 0))
+            starts[row["partition"]] = min(row["first"], starts.get(row["partition"], row["first"]))
+        records = sum(row["records"] for row in parts)
+        times = [row[name] for row in parts for name in ("first_us", "last_us") if row[name] is not None]
+        if not times:  # magic 0
+            commits = self.commits.agg(F.unix_micros(F.min("log_ts")), F.unix_micros(F.max("log_ts"))).collect()[0]
+            times = [time for time in commits if time is not None] or [0]
         return Coverage(
             path=self.path,
-            files=files,
-            bytes=size,
-            ends={row["partition"]: row["last"] for row in found},
-            batches=sum(row["batches"] for row in found),
+            files=files[0],
+            bytes=files[1],
+            ends=ends,
+            batches=sum(row["batches"] for row in parts),
             records=records,
-            missing=sum(row["last"] - row["first"] + 1 for row in found) - records,
-            first_offset=min(row["first"] for row in found),
-            starts_late=sum(row["first"] > 0 for row in found),
-            first_ts=_moment(min(row["first_us"] for row in found)),
-            last_ts=_moment(max(row["last_us"] for row in found)),
-            skipped=self.skipped(),
+            missing=sum(end + 1 for end in ends.values()) - records,
+            first_offset=min(starts.values()),
+            starts_late=sum(first > 0 for first in starts.values()),
+            first_ts=_moment(min(times)),
+            last_ts=_moment(max(times)),
+            **others,
         )
 
     def _of_groups(self, rows: DataFrame) -> DataFrame:
@@ -157,24 +198,53 @@ class LogInput(Input):
         if after:
             first = {"-".join(map(str, _named(partition))): mark + 1 for partition, mark in after.items()}
             reader = reader.option("startingOffsets", json.dumps(first))
-        return reader.load(self._path)
+        rows = reader.load(self._path)
+        if name != LOG_BATCHES.name:
+            return rows
+        ends = empty_ends(find_partitions(self.path, None))
+        return rows.union(self.spark.createDataFrame(ends, spark_schema(LOG_BATCHES))) if ends else rows
 
     @property
     def last_commits(self) -> DataFrame:
         return self._of_groups(self._reader("candidates").load(self._path))
 
-    def files(self) -> tuple[int, int]:
-        found = survey(find_partitions(self.path))
-        return found.files, found.size
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Decode and check all records of the offsets topic.
 
-    def skipped(self) -> Mapping[str, int]:
+        Raises:
+            NoLog: the logs are empty.
+        """
         rows = self._reader("coverage").load(self._path)
-        kinds = rows.where(F.col("skipped_records") > 0).select(F.explode("skipped_types").alias("kind"))
-        found: dict[str, int] = {}
-        for (text,) in kinds.collect():
+        parts = rows.where(F.col("first_offset").isNotNull()).select(
+            "partition",
+            F.col("first_offset").alias("first"),
+            F.col("last_offset").alias("last"),
+            "batches",
+            "records",
+            F.unix_micros("earliest_ts").alias("first_us"),
+            F.unix_micros("latest_ts").alias("last_us"),
+            "skipped_types",
+        )
+        found = parts.collect()
+        skipped: dict[str, int] = {}
+        for text in (text for row in found for text in row["skipped_types"]):
             kind, _, count = text.partition(": ")
-            found[kind] = found.get(kind, 0) + int(count)
-        return found
+            skipped[kind] = skipped.get(kind, 0) + int(count)
+        partitions = find_partitions(self.path)
+        counted = survey(partitions)
+        return self._covered(
+            found,
+            (counted.files, counted.size),
+            skipped=skipped,
+            partitions=len(partitions),
+            of_partitions=partitions_at_least(partitions),
+        )
+
+    @property
+    def origin(self) -> Origin:
+        """What tables made from this input know of its log."""
+        return replace(super().origin, identity=read_identity(find_partitions(self.path, None)))
 
 
 class TablesInput(Input):
@@ -187,12 +257,31 @@ class TablesInput(Input):
     def table(self, name: str, after: Marks | None = None) -> DataFrame:
         return tables.read(self.spark, self._root, TABLES[name])
 
-    def files(self) -> tuple[int, int]:
-        sizes = [path.stat().st_size for name in VIEWS for path in (self._root / name).rglob("*.parquet")]
-        return len(sizes), sum(sizes)
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Count what the tables have of the offsets topic.
 
-    def skipped(self) -> Mapping[str, int]:
-        return {}
+        Raises:
+            NoLog: there is nothing.
+        """
+        sizes = _table_file_sizes(self._root)
+        return self._from_tables((len(sizes), sum(sizes)), tables.read_origin(self._root))
+
+
+class DeltaInput(Input):
+    """A path or URI below which the command `tables --format delta` wrote."""
+
+    def table(self, name: str, after: Marks | None = None) -> DataFrame:
+        return delta.read_delta(self.spark, self.path, TABLES[name])
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Count what the tables have of the offsets topic.
+
+        Raises:
+            NoLog: there is nothing.
+        """
+        return self._from_tables(delta.table_size(self.spark, self.path), delta.read_origin(self.spark, self.path))
 
 
 def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> Input:
@@ -204,13 +293,45 @@ def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> In
     """
     if is_tables(path):
         return TablesInput(spark, path, groups)
+    if delta.is_delta(path):
+        return DeltaInput(spark, path, groups)
     find_partitions(path)
     return LogInput(spark, path, groups)
+
+
+def input_size(path: str) -> int:
+    """Return the bytes of all segments, or of all files of the tables, of a local input.
+
+    Raises:
+        NoLog: the path holds neither.
+    """
+    if is_tables(path) or delta.is_delta(path):
+        return sum(_table_file_sizes(local_path(path)))
+    return survey(find_partitions(path, None)).size
+
+
+def _table_file_sizes(root: Path) -> list[int]:
+    return [path.stat().st_size for name in VIEWS for path in (root / name).rglob("*.parquet")]
 
 
 def is_tables(path: str) -> bool:
     """Return whether the command `tables` wrote there."""
     return Publication(local_path(path)).exists()
+
+
+def empty_ends(partitions: Sequence[PartitionDirectory]) -> list[tuple[Any, ...]]:
+    """Return a row of `LOG_BATCHES` without bytes for each log whose newest segment is empty.
+
+    The name of that segment is the end of the log, which no batch may show: there are none yet, or none left.
+    """
+    rows = []
+    for partition in partitions:
+        sizes = partition.sizes()
+        if sizes and sizes[-1][1] == 0:
+            end = sizes[-1][0].base_offset
+            fixed = (None, 0, "none", 0, None, False, None, False)
+            rows.append((partition.topic, partition.number, end, end - 1, *fixed))
+    return rows
 
 
 def _named(partition: tuple[str | int, ...]) -> tuple[str | int, ...]:

@@ -23,6 +23,8 @@ FORMATS = ("table", "csv", "jsonl", "parquet")
 TABLE_ROWS = 40
 """The default number of rows of a table: about a screen."""
 NULL = "-"
+EMPTY = '""'
+"""The empty group id, which simple consumers may use."""
 RIGHT = ("int", "bigint", "smallint", "double")
 
 
@@ -86,8 +88,8 @@ def _as_text(rows: DataFrame) -> DataFrame:
 
 def _table(rows: DataFrame, types: Sequence[tuple[str, str]], stream: TextIO, limit: int) -> str | None:
     found = rows.limit(limit + 1).collect()
-    cells = [[_cell(value) for value in row] for row in found[:limit]]
     heads = rows.columns
+    cells = [[_cell(value, head) for value, head in zip(row, heads, strict=True)] for row in found[:limit]]
     widths = [max(len(text) for text in column) for column in zip(heads, *cells, strict=True)]
     sides = [kind in RIGHT for _, kind in types]
     for line in [heads, ["-" * width for width in widths], *cells]:
@@ -98,9 +100,11 @@ def _table(rows: DataFrame, types: Sequence[tuple[str, str]], stream: TextIO, li
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, head: str) -> str:
     if value is None:
         return NULL
+    if value == "" and head == "group_id":
+        return EMPTY
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

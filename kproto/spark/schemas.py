@@ -51,6 +51,8 @@ COVERAGE = declare(
     ("markers", Type.BIGINT, "end markers of transactions"),
     ("skipped_records", Type.BIGINT, "records of types that no table has"),
     ("skipped_types", Type.STRINGS, "those types by Kafka's number, with their counts: `8: 12`"),
+    ("earliest_ts", Type.TIMESTAMP, "the lowest of the batches' maximum timestamps; null: they have none (magic 0)"),
+    ("latest_ts", Type.TIMESTAMP, "the highest of them; null as `earliest_ts`"),
 )
 
 RETENTION_AUDIT = declare(
@@ -63,6 +65,7 @@ RETENTION_AUDIT = declare(
     ("first_seen", Type.TIMESTAMP, "the first commit in the log"),
     ("last_seen", Type.TIMESTAMP, "the last commit in the log"),
     ("recommended_minutes", Type.BIGINT, "offsets.retention.minutes: max(override rounded up, current)"),
+    ("has_offsets", Type.BOOLEAN, "whether it has an offset at the end of the log; else it was deleted or lost them"),
 )
 
 GROUP_EXPIRY = declare(

@@ -27,6 +27,13 @@ JAVA_MIN = 17
 """The oldest Java version that runs Spark 4."""
 LOCAL_SHUFFLE_PARTITIONS = 4
 """Spark's default of 200 is for clusters: on one machine each partition costs a task of some milliseconds."""
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+FOR_SMALL_INPUT = {
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings for a local session that reads a few megabytes: it spends less time on compiling what it runs briefly."""
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 UTC = "UTC"
 SHIM = """#!/bin/sh

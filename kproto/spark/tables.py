@@ -2,7 +2,7 @@
 
 Theory of operation. Partition and offset identify a record forever. The highest offset of each partition in a table,
 its mark, therefore separates old rows from new ones. With Parquet the marks are in the state that is published together
-with the files (`publish`). With Delta, whose own log makes a write atomic, they are computed from the table.
+with the files (`publish`). With Delta, whose own log makes a write atomic, they are computed from the table (`delta`).
 
 A pending commit may still become committed or aborted. Rows from the first pending commit of a partition on wait for a
 run that finds the end of its transaction, as they do for a consumer with read_committed isolation.
@@ -10,13 +10,14 @@ run that finds the end of its transaction, as they do for a consumer with read_c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
+from kproto.logs.identity import LogIdentity
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import Publication, TablesError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+NO_IDENTITY = LogIdentity(None, {}, {})
+ORIGIN = "origin"
+"""The key of `Origin` in the state."""
 Marks = dict[tuple[str | int, ...], int]
 """The highest offset in a table, by partition."""
 
@@ -37,7 +41,6 @@ class Growing:
 
     table: Table
     partition: tuple[str, ...]
-    first: str
     last: str
     time: str
     """The column whose day, in UTC, becomes the partition ``date`` of the row."""
@@ -48,10 +51,36 @@ class Growing:
 
 
 GROWING = (
-    Growing(COMMITS, ("log_partition",), "log_offset", "log_offset", "log_ts"),
-    Growing(GROUP_METADATA, ("log_partition",), "log_offset", "log_offset", "log_ts"),
-    Growing(LOG_BATCHES, ("topic", "partition"), "base_offset", "last_offset", "max_ts"),
+    Growing(COMMITS, ("log_partition",), "log_offset", "log_ts"),
+    Growing(GROUP_METADATA, ("log_partition",), "log_offset", "log_ts"),
+    Growing(LOG_BATCHES, ("topic", "partition"), "last_offset", "max_ts"),
 )
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What tables know of the log that they were made from."""
+
+    partitions: int = 0
+    of_partitions: int | None = None
+    """As in `kproto.spark.inputs.Coverage`."""
+    waiting: int = 0
+    """Commits that waited for the end of a transaction at the last run."""
+    identity: LogIdentity = NO_IDENTITY
+
+    def after(self, before: Origin, *, waiting: int) -> Origin:
+        """Return what tables know that had ``before``."""
+        return replace(self, waiting=waiting, identity=before.identity.merged(self.identity))
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "identity": self.identity._asdict()}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any] | None) -> Origin:
+        """Return an origin from the state of tables, which older versions of kproto wrote without it."""
+        if found is None:
+            return cls()
+        return cls(**{**found, "identity": LogIdentity(**found["identity"])})
 
 
 @dataclass(frozen=True)
@@ -62,6 +91,7 @@ class Source:
     """Returns one of the three tables by name; of partitions with a mark, at least the rows after it."""
     ends: Mapping[int | None, int]
     """The last offset of each partition of the offsets topic."""
+    origin: Origin = field(default_factory=Origin)
 
 
 @dataclass(frozen=True)
@@ -99,45 +129,24 @@ def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, 
     with publication.writing():
         state = publication.state()
         marks = {grown.name: _read_marks(state.get(grown.name, [])) for grown in GROWING}
-        _check_it_is_the_same(source, marks, root)
+        before = Origin.from_json(state.get(ORIGIN))
+        check_it_is_the_same(source, marks, root, before.identity)
         added = {}
         for grown in GROWING:
-            rows = _later(spark, grown, source, marks[grown.name])
+            rows = later(spark, grown, source, marks[grown.name])
             written, waiting = _stage(spark, grown, rows, publication)
-            new = _marks(grown, written)
+            new = marks_of(grown, written)
             marks[grown.name] |= {partition: mark for partition, (mark, _) in new.items()}
             added[grown.name] = Added(sum(count for _, count in new.values()), waiting)
-        publication.publish({name: [[*key, mark] for key, mark in sorted(of.items())] for name, of in marks.items()})
+        listed = {name: [[*key, mark] for key, mark in sorted(of.items())] for name, of in marks.items()}
+        origin = source.origin.after(before, waiting=added[COMMITS.name].waiting)
+        publication.publish(listed | {ORIGIN: origin.to_json()})
         return added
 
 
-def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Added]:
-    """Append the new rows of a log to the Delta tables below a path or URI; each table is atomic by itself.
-
-    Raises:
-        TablesError: the log ends before the tables, so it is another log.
-    """
-    old = {grown.name: _delta_marks(spark, grown, f"{root}/{grown.name}") for grown in GROWING}
-    _check_it_is_the_same(source, old, root)
-    added = {}
-    for grown in GROWING:
-        rows = _later(spark, grown, source, old[grown.name])
-        kept = _before_pending(rows) if grown.table is COMMITS else rows
-        # The counts are of these reads, not of the write below: the log may belong to a running broker.
-        total, count = rows.count(), kept.count()
-        if count or not old[grown.name]:
-            _by_date(grown, kept).write.format("delta").mode("append").partitionBy("date").save(f"{root}/{grown.name}")
-        added[grown.name] = Added(count, total - count)
-    return added
-
-
-def _delta_marks(spark: SparkSession, grown: Growing, folder: str) -> Marks:
-    java = spark.sparkContext._jvm
-    assert java is not None, "a session has a Java"
-    if not java.io.delta.tables.DeltaTable.isDeltaTable(folder):
-        return {}
-    found = _marks(grown, spark.read.format("delta").load(folder))
-    return {partition: mark for partition, (mark, _) in found.items()}
+def read_origin(root: Path) -> Origin:
+    """Return what the state of a Parquet directory says about its log."""
+    return Origin.from_json(Publication(root).state().get(ORIGIN))
 
 
 def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Publication) -> tuple[DataFrame, int]:
@@ -159,20 +168,22 @@ def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Pu
 
 def _save(grown: Growing, rows: DataFrame, folder: Path) -> None:
     parquet_as_declared(rows.sparkSession)
-    writer = _by_date(grown, rows).write.option("compression", "zstd").partitionBy("date")
+    writer = by_date(grown, rows).write.option("compression", "zstd").partitionBy("date")
     writer.parquet(folder.absolute().as_uri())
 
 
-def _by_date(grown: Growing, rows: DataFrame) -> DataFrame:
-    """Return the rows with their date, repartitioned so that files have a good size."""
-    return rows.withColumn("date", F.to_date(grown.time)).hint("rebalance", "date")
+def by_date(grown: Growing, rows: DataFrame) -> DataFrame:
+    """Return the rows with their date (1970 without a time), repartitioned so that files have a good size."""
+    return rows.withColumn("date", F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date"))).hint(
+        "rebalance", "date"
+    )
 
 
 def _parquet(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
     return spark.read.schema(spark_schema(table)).parquet(folder.absolute().as_uri())
 
 
-def _later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:
+def later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:
     """Return the rows that are not in the table."""
     rows = source.table(grown.name, marks)
     if not marks:
@@ -180,7 +191,8 @@ def _later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) ->
     types = {column.name: column.type.value for column in grown.table.columns}
     schema = ", ".join(f"{name} {types[name]}" for name in grown.partition) + ", mark bigint"
     known = spark.createDataFrame([(*partition, mark) for partition, mark in marks.items()], schema)
-    is_new = F.col("mark").isNull() | (F.col(grown.first) > F.col("mark"))
+    # By the last offset: a log without records ends before its first offset, and its row is not new again.
+    is_new = F.col("mark").isNull() | (F.col(grown.last) > F.col("mark"))
     return rows.join(F.broadcast(known), list(grown.partition), "left").where(is_new).select(*grown.table.names)
 
 
@@ -192,7 +204,7 @@ def _before_pending(commits: DataFrame) -> DataFrame:
     return commits.join(F.broadcast(limits), "log_partition", "left").where(is_before).select(*COMMITS.names)
 
 
-def _marks(grown: Growing, rows: DataFrame) -> dict[tuple[str | int, ...], tuple[int, int]]:
+def marks_of(grown: Growing, rows: DataFrame) -> dict[tuple[str | int, ...], tuple[int, int]]:
     """Return the highest offset and the number of rows, by partition."""
     by_partition = rows.groupBy(*grown.partition).agg(F.max(grown.last).alias("mark"), F.count("*").alias("count"))
     return {tuple(row[name] for name in grown.partition): (row["mark"], row["count"]) for row in by_partition.collect()}
@@ -202,8 +214,17 @@ def _read_marks(listed: list[list[str | int]]) -> Marks:
     return {tuple(partition): int(mark) for *partition, mark in listed}
 
 
-def _check_it_is_the_same(source: Source, marks: Mapping[str, Marks], root: Path | str) -> None:
-    """Compare the end of the log with the marks of the tables."""
+def check_it_is_the_same(
+    source: Source, marks: Mapping[str, Marks], root: Path | str, identity: LogIdentity = NO_IDENTITY
+) -> None:
+    """Compare the end of the log with the marks of the tables, and its identity with theirs.
+
+    Raises:
+        TablesError: it is another log.
+    """
+    difference = identity.difference(source.origin.identity)
+    if difference is not None:
+        raise TablesError(f"{root}: {difference}: it is another log and needs another directory")
     if None in source.ends:
         raise TablesError(f"the directory of the log is not named like a partition: rename it like {OFFSETS_TOPIC}-12")
     for partition, end in source.ends.items():

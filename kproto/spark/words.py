@@ -15,7 +15,9 @@ UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def duration(total_ms: int) -> str:
@@ -42,10 +44,18 @@ def percent(share: float) -> str:
 def coverage(read: Coverage) -> Iterator[str]:
     """Yield the lines about what was read."""
     files = f"{plural(read.files, 'file')}, {plural(read.bytes, 'byte')}"
-    content = f"{plural(read.records, 'record')} in {plural(read.batches, 'batche').replace('1 batche', '1 batch')}"
+    content = f"{plural(read.records, 'record')} in {plural(read.batches, 'batch')}"
     yield f"{read.path}: {files}: {content} of {plural(len(read.ends), 'partition')} of __consumer_offsets"
     times = f"from {time_text(read.first_ts)} to {time_text(read.last_ts)}"
     yield f"offsets {read.first_offset:,} to {read.last_offset:,}, {times}"
+
+
+def gaps(read: Coverage) -> Iterator[str]:
+    """Yield what of the offsets topic is not in the input."""
+    if read.missing:
+        yield f"{percent(read.missing_share)} of its records were removed"
+    if read.of_partitions is not None and read.partitions < read.of_partitions:
+        yield f"it has {read.partitions:,} of at least {plural(read.of_partitions, 'partition')}"
 
 
 def caveats(read: Coverage, compaction: str | None) -> Iterator[str]:
@@ -54,6 +64,11 @@ def caveats(read: Coverage, compaction: str | None) -> Iterator[str]:
         yield f"compacted: {percent(read.missing_share)} of the offsets were removed; {compaction}"
     if read.starts_late and compaction is not None:
         yield f"{plural(read.starts_late, 'partition')} begin after offset 0: earlier records were deleted"
+    if read.of_partitions is not None and read.partitions < read.of_partitions:
+        of = plural(read.of_partitions, "partition")
+        yield f"partial: {read.partitions:,} of at least {of} of __consumer_offsets: the other groups are missing"
+    if read.waiting:
+        yield f"{plural(read.waiting, 'commit')} after the first one of an open transaction wait: results are older"
     if read.skipped:
         by_number = sorted(read.skipped.items(), key=lambda item: int(item[0]))
         kinds = ", ".join(f"{kind} ({count:,})" for kind, count in by_number)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from kproto.spark import session
+from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -23,7 +24,11 @@ def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 if __name__ == "__main__":
     (log_dir,) = sys.argv[1:]
-    settings = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    settings = FOR_SMALL_INPUT | {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraJavaOptions": FOR_SMALL_INPUT[JAVA_OPTIONS],
+    }
     spark = session("cluster", master="local-cluster[2,1,1024]", config=settings)
     spark.sparkContext.setLogLevel("OFF")
     records = spark.read.format("kproto").option("taskBytes", str(1 << 18)).load(log_dir)

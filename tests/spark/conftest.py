@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from kproto.spark import session
 from tests.requirements import need_java
+from tests.spark.settings import LOCAL
 
 HERE = Path(__file__).parent
 
@@ -24,13 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     need_java()
-    config = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-    }
-    started = session("kproto tests", master="local[2]", config=config)
+    # Two partitions, so that rows are shuffled.
+    started = session("kproto tests", master="local[2]", config=LOCAL | {"spark.sql.shuffle.partitions": "2"})
     started.sparkContext.setLogLevel("OFF")  # tests cause errors and check what Python receives
     yield started
     started.stop()

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from kproto.spark import session
 from kproto.spark.kafka import read_commits, read_topic
+from tests.spark.settings import LOCAL
 
 BY_ITSELF = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
@@ -45,8 +46,7 @@ def results(spark: SparkSession, servers: str, topic: str, name: str) -> dict[st
 
 if __name__ == "__main__":
     jars, topic, *brokers = sys.argv[1:]
-    settings = {"spark.jars": jars, "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    spark = session("connector", master="local[2]", config=settings)
+    spark = session("connector", master="local[2]", config=LOCAL | {"spark.jars": jars})
     spark.sparkContext.setLogLevel("OFF")
     named = [broker.split("=") for broker in brokers]
     print(json.dumps({name: results(spark, servers, topic, name) for name, servers in named}))

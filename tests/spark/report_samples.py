@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from kproto.spark.advice import Advice
 from kproto.spark.inputs import Coverage
 from kproto.spark.report.model import Histogram, Lines, Report, Row, Rows
 from tests.spark.rows import at
@@ -29,6 +30,8 @@ def coverage(*, missing: int = 0) -> Coverage:
         first_ts=at(0),
         last_ts=at(48 * HOUR),
         skipped={"7": 3, "16": 1234} if missing else {},
+        partitions=50,
+        of_partitions=50,
     )
 
 
@@ -53,8 +56,7 @@ def full_report() -> Report:
             {name: [(hour * 37 + number * 11) % 90 * 100 for hour in range(48)] for number, name in enumerate(NAMES)},
         ),
         audit=Rows([audit(name) for name in NAMES], 1500),
-        over=3,
-        recommended_minutes=40_320,
+        advice=Advice(10_080, 40_320, over=3, gone=1),
         losses=Histogram(
             at(40 * HOUR), timedelta(hours=2), 60, {"group_metadata": [0] * 59 + [900], "override": [3] * 60}
         ),
@@ -82,8 +84,7 @@ def empty_report() -> Report:
         commits=0,
         rates=None,
         audit=NO_ROWS,
-        over=0,
-        recommended_minutes=10_080,
+        advice=Advice(10_080, 10_080, over=0, gone=0),
         losses=None,
         expiry=NO_ROWS,
         lost_soon=0,
@@ -107,6 +108,7 @@ def audit(name: str) -> Row:
         "first_seen": at(0),
         "last_seen": at(HOUR),
         "recommended_minutes": 40_320,
+        "has_offsets": name != "billing",
     }
 
 

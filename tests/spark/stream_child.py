@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kproto.spark import session
+from tests.spark.settings import LOCAL
 
 
 def start(spark: SparkSession, log_dir: str, work_dir: str, number: int, *, until_the_end: bool) -> StreamingQuery:
@@ -25,8 +26,7 @@ def start(spark: SparkSession, log_dir: str, work_dir: str, number: int, *, unti
 
 if __name__ == "__main__":
     log_dir, work_dir, count = sys.argv[1:]
-    settings = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    spark = session("to be killed", master="local[2]", config=settings)
+    spark = session("to be killed", master="local[2]", config=LOCAL)
     spark.sparkContext.setLogLevel("OFF")
     for number in range(int(count)):
         start(spark, log_dir, work_dir, number, until_the_end=False)

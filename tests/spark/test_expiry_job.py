@@ -98,7 +98,12 @@ NEWEST: list[Step] = [
     ("in doubt", None, None, 0, 1, "pending"),
     ("revived", None, HOUR + 70, 1, 0, "last_commit"),
 ]
-SINCE_2_1: list[Step] = [step for step in NEWEST if step[0] != "living"] + [("living", None, None, 0, 3, "members")]
+PENDING_EXPIRES: list[Step] = [
+    ("in doubt", None, HOUR + 9, 1, 1, "last_commit"),
+    ("in doubt", None, HOUR + 10, 1, 0, "last_commit"),
+]
+SINCE_2_4: list[Step] = [step for step in NEWEST if step[0] != "in doubt"] + PENDING_EXPIRES
+SINCE_2_1: list[Step] = [step for step in SINCE_2_4 if step[0] != "living"] + [("living", None, None, 0, 3, "members")]
 
 
 def moment(seconds: float | None) -> datetime | None:
@@ -112,7 +117,9 @@ def steps(listed: Sequence[Step]) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize(("kafka_version", "expected"), [("4.4", NEWEST), ("2.4.1", NEWEST), ("2.1.1", SINCE_2_1)])
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"), [("4.0", NEWEST), ("3.9.2", SINCE_2_4), ("2.4.1", SINCE_2_4), ("2.1.1", SINCE_2_1)]
+)
 def test_deadlines_depend_on_the_group(spark: SparkSession, kafka_version: str, expected: list[Step]) -> None:
     commits, groups = frame(spark, COMMITS, COMMITTED), frame(spark, GROUP_METADATA, GROUPS)
     found = jobs.expiry(commits, groups, retention_minutes=60, kafka_version=kafka_version)

@@ -73,7 +73,13 @@ def test_retention_audit(log: Frames) -> None:
         )
         SELECT group_id, max(override) AS max_override_ms, count(override) AS n_overrides, count(*) AS n_commits,
             min(log_ts) AS first_seen, max(log_ts) AS last_seen,
-            greatest(1440, coalesce((max(override) + 59999) // 60000, 0)) AS recommended_minutes
+            greatest(1440, coalesce((max(override) + 59999) // 60000, 0)) AS recommended_minutes,
+            EXISTS (
+                SELECT 1 FROM (
+                    SELECT arg_max(tombstone, log_offset) AS is_gone FROM commits AS c
+                    WHERE c.group_id = requested.group_id AND txn_state <> 'aborted' GROUP BY topic, partition
+                ) WHERE NOT is_gone
+            ) AS has_offsets
         FROM requested GROUP BY group_id
     """
     expected = assert_same(

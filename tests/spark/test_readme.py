@@ -49,7 +49,7 @@ def test_the_readme_in_order(
         exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own text
     output["program"] = capsys.readouterr().out
 
-    assert re.search(r"archive +2419200000 +4 +4 .* 40320\n", output["retention-audit"])
+    assert re.search(r"archive +2419200000 +4 +4 .* 40320 +yes\n", output["retention-audit"])
     assert re.search(r"nightly-report .* 4 +0  group_metadata\n", output["expiry"])
     assert "archive" in output["what-if"]
     assert "projector" in output["rates"]

@@ -73,7 +73,7 @@ def test_the_recommendation_and_the_caveats_come_first() -> None:
     positions = [
         page.index(text)
         for text in (
-            "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320",
+            "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to at least 40,320",
             "5,200,001 records in 523,032 batches of 50 partitions",
             "compacted: 27.8 % of the offsets were removed",
             "3 partitions begin after offset 0",

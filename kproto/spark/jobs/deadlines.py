@@ -3,9 +3,10 @@
 Theory of operation. The deadline of an offset is the first time at which the expiration task removes it. Since Kafka
 2.1:
 
-- an offset has no deadline while it is pending in a transaction, or while members of its group keep it: members of a
-  classic group keep the offsets of all topics (since 2.4, members of a consumer group only those of the topics that
-  they subscribe to), members of a KIP-848 group those of the topics that they subscribe to;
+- an offset has no deadline while members of its group keep it: members of a classic group keep the offsets of all
+  topics (since 2.4, members of a consumer group only those of the topics that they subscribe to), members of a KIP-848
+  group those of the topics that they subscribe to; since 4.0, neither while a transaction has a pending offset for the
+  same partition;
 - else, if the offset was stored with an expire timestamp, that is its deadline;
 - else, if the group had members and the log has the time at which it became Empty, the deadline is that time plus the
   retention;
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NEWEST = "4.4"
+NEW_COORDINATOR = (4, 0)
+"""The version whose brokers have the group coordinator of KIP-848 by default."""
 
 
 def deadlines(
@@ -39,19 +42,31 @@ def deadlines(
         retention_minutes: offsets.retention.minutes.
         kafka_version: the version of the brokers, which decides the rules.
     """
+    rows = bases(commits, group_metadata, kafka_version=kafka_version)
+    return rows.withColumn("deadline", deadline(retention_minutes)).drop("base", "grace")
+
+
+def bases(commits: DataFrame, group_metadata: DataFrame, *, kafka_version: str = NEWEST) -> DataFrame:
+    """Return what `deadlines` returns, with the columns that `deadline` needs instead of the deadline."""
     offsets = latest(commits).join(_pending(commits), list(KEY), "left")
     joined = offsets.join(group_states(group_metadata), "group_id", "left")
-    retention = F.make_interval(mins=F.lit(retention_minutes))
-    if _version(kafka_version) < (2, 1):
+    version = _version(kafka_version)
+    if version < (2, 1):
         basis, base = _before_2_1(), F.col("commit_ts")
         grace = F.expr("interval 1 millisecond")
     else:
-        basis = _basis(subscription_decides=_version(kafka_version) >= (2, 4))
+        basis = _basis(subscription_decides=version >= (2, 4), pending_keeps=version >= NEW_COORDINATOR)
         base = F.when(F.col("basis") == "group_metadata", F.col("became_empty_ts")).otherwise(F.col("commit_ts"))
         grace = F.expr("interval 0 millisecond")
-    end = F.when(F.col("basis") == "override", F.col("expire_ts") + grace)
-    end = end.when(F.col("basis").isin("group_metadata", "last_commit"), base + retention + grace)
-    return joined.withColumn("basis", basis).withColumn("deadline", end)
+    return joined.withColumn("basis", basis).withColumn("base", base).withColumn("grace", grace)
+
+
+def deadline(retention_minutes: int) -> Column:
+    """Return a column over `bases`: the deadline under an offsets.retention.minutes; null: none."""
+    retention = F.make_interval(mins=F.lit(retention_minutes))
+    end = F.when(F.col("basis") == "override", F.col("expire_ts") + F.col("grace"))
+    by_setting = F.col("basis").isin("group_metadata", "last_commit")
+    return end.when(by_setting, F.col("base") + retention + F.col("grace"))
 
 
 def group_states(group_metadata: DataFrame) -> DataFrame:
@@ -103,18 +118,17 @@ def _pending(commits: DataFrame) -> DataFrame:
 
 
 def _before_2_1() -> Column:
-    own = F.when(F.col("expire_ts").isNotNull(), "override").otherwise("last_commit")
-    return F.when(F.col("is_pending"), "pending").otherwise(own)
+    return F.when(F.col("expire_ts").isNotNull(), "override").otherwise("last_commit")
 
 
-def _basis(*, subscription_decides: bool) -> Column:
+def _basis(*, subscription_decides: bool, pending_keeps: bool) -> Column:
     subscribed = F.coalesce(F.array_contains("subscribed_topics", F.col("topic")), F.lit(True))
     by_subscription = F.col("kind") == "consumer"
     if subscription_decides:
         by_subscription |= F.col("protocol_type") == "consumer"
     kept = F.col("has_members") & F.when(by_subscription, subscribed).otherwise(F.lit(True))
     return (
-        F.when(F.col("is_pending"), "pending")
+        F.when(F.col("is_pending") & F.lit(pending_keeps), "pending")
         .when(kept, "members")
         .when(F.col("expire_ts").isNotNull(), "override")
         .when(F.col("became_empty_ts").isNotNull(), "group_metadata")

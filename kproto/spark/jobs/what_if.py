@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kproto.spark.jobs.common import KEY
-from kproto.spark.jobs.deadlines import NEWEST, deadlines
+from kproto.spark.jobs.deadlines import NEWEST, bases, deadline
 from kproto.spark.schemas import WHAT_IF, select_columns
 
 if TYPE_CHECKING:
@@ -40,9 +39,10 @@ def what_if(
     Compaction hides:
         nothing. Offsets that expired before the end of the log are not counted under either retention.
     """
-    now = deadlines(commits, group_metadata, retention_minutes=current_minutes, kafka_version=kafka_version)
-    other = deadlines(commits, group_metadata, retention_minutes=retention_minutes, kafka_version=kafka_version)
-    both = now.select(*KEY, "deadline").join(other.select(*KEY, F.col("deadline").alias("other_deadline")), list(KEY))
+    rows = bases(commits, group_metadata, kafka_version=kafka_version)
+    both = rows.withColumn("deadline", deadline(current_minutes)).withColumn(
+        "other_deadline", deadline(retention_minutes)
+    )
     return select_columns(
         WHAT_IF,
         both.groupBy("group_id").agg(

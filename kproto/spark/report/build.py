@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from kproto.spark import jobs
+from kproto.spark.advice import summarize
 from kproto.spark.commands import JOBS, times_of
 from kproto.spark.jobs.common import applied
 from kproto.spark.output import ordered
@@ -53,8 +54,6 @@ def build(source: Input, options: Namespace) -> Report:
     counts = jobs.latest(commits).agg(F.count_distinct("group_id"), F.count("*")).collect()[0]
     minutes = options.retention_minutes
     audit = jobs.retention_audit(commits, retention_minutes=minutes).persist()
-    needed = audit.agg(F.max("recommended_minutes"), F.count_if(F.col("recommended_minutes") > minutes))
-    recommended, over = needed.collect()[0]
     expiry = jobs.expiry(commits, groups, retention_minutes=minutes, kafka_version=options.kafka_version).persist()
     losses = expiry.where(F.col("expires_ts").isNotNull())
     soon = F.sum(F.when(F.col("expires_ts") <= F.lit(at + SOON), F.col("offsets_lost")))
@@ -77,8 +76,7 @@ def build(source: Input, options: Namespace) -> Report:
         commits=counted.count(),
         rates=_histogram(counted, "log_ts", "group_id", F.lit(1)),
         audit=_rows(audit, JOBS["retention-audit"].order, 20),
-        over=over,
-        recommended_minutes=recommended or minutes,
+        advice=summarize(audit, minutes),
         losses=_histogram(losses, "expires_ts", "basis", F.col("offsets_lost")),
         expiry=_rows(losses, JOBS["expiry"].order, 20),
         lost_soon=lost_soon or 0,

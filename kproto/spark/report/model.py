@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
+    from kproto.spark.advice import Advice
     from kproto.spark.inputs import Coverage
 
 MONDAY = datetime(1970, 1, 5, tzinfo=UTC)
@@ -64,10 +65,7 @@ class Report:
     rates: Histogram | None
     """None: there are no commits."""
     audit: Rows
-    over: int
-    """Groups that requested more than the retention."""
-    recommended_minutes: int
-    """The offsets.retention.minutes that is enough for all groups."""
+    advice: Advice
     losses: Histogram | None
     """Offsets lost over time, by basis; None: no offset has a deadline."""
     expiry: Rows

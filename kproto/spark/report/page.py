@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.html_page import Cell, Column, Markup, banner, cards, html_page, section, share_bar, table
 from kproto.spark import words
+from kproto.spark.advice import sentence
 from kproto.spark.commands import JOBS
-from kproto.spark.output import printable
+from kproto.spark.output import EMPTY, printable
 from kproto.spark.report import charts
 
 if TYPE_CHECKING:
@@ -42,18 +43,8 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _banner(report: Report) -> Iterator[str]:
-    here = f"{report.retention_minutes:,}"
-    if report.over:
-        groups = words.plural(report.over, "group")
-        need = "needs" if report.over == 1 else "need"
-        kind = "warn"
-        text = (
-            f"{groups} {need} a longer retention than {here} minutes: "
-            f"set offsets.retention.minutes to {report.recommended_minutes:,}"
-        )
-    else:
-        kind, text = "good", f"offsets.retention.minutes = {here} is enough for every group"
-    yield banner(text, kind)
+    text, is_enough = sentence(report.advice, report.coverage)
+    yield banner(text, "good" if is_enough else "warn")
 
 
 def _cards(report: Report) -> Iterator[str]:
@@ -77,7 +68,7 @@ def _coverage(report: Report) -> Iterator[str]:
     hidden = "a compacted segment has only the last commit of each key. Rates, rewinds, events and lag before the end "
     for line in words.caveats(read, hidden + "are lower bounds; latest offsets and deadlines are exact"):
         lines.append(f'<li class="caveat">{_text(line)}</li>')
-    if not read.missing and not read.starts_late:
+    if not any(words.gaps(read)):
         lines.append("<li>No offset is missing: the log is not compacted, and all counts are complete.</li>")
     yield from section("Input", [*lines, "</ul>"])
 
@@ -105,7 +96,7 @@ def _expiry(report: Report) -> Iterator[str]:
     if report.losses is not None:
         named = {BASES[basis]: counts for basis, counts in report.losses.series.items()}
         losses = replace(report.losses, series=named)
-        lines.append(charts.bars(losses, "Offsets lost over time", mark=(report.at, "now")))
+        lines.append(charts.bars(losses, "Offsets lost over time", mark=(report.at, _name_of_time(report))))
     if report.kept:
         kept = words.plural(report.kept, "offset")
         lines.append(f"<p>{kept} without a deadline: members or an open transaction keep them.</p>")
@@ -122,6 +113,11 @@ def _expiry(report: Report) -> Iterator[str]:
     yield from section("Expiring offsets", lines, subtitle)
 
 
+def _name_of_time(report: Report) -> str:
+    """Return the name of the report's time: an old copy of a log ends long before now."""
+    return "end of the log" if report.at == report.coverage.last_ts else "time of the question"
+
+
 BASES = {"group_metadata": "the group becoming empty", "last_commit": "the commit", "override": "a requested retention"}
 """The event from which a deadline is counted, by `basis`."""
 
@@ -135,6 +131,7 @@ def _audit(report: Report) -> Iterator[str]:
         ("Commits", _number("n_commits"), True),
         ("First seen", _moment("first_seen"), False),
         ("Last seen", _moment("last_seen"), False),
+        ("Has offsets", lambda row: "yes" if row["has_offsets"] else "no", False),
     ]
     subtitle = "KIP-211: clients since 2.1 cannot request a retention, so the broker's has to be enough for every group"
     yield from section("Retention audit", _table(fields, report.audit), subtitle)
@@ -239,7 +236,12 @@ def _table(fields: Sequence[Field], rows: Rows) -> Iterator[str]:
 
 
 def _name(column: str) -> Callable[[Row], str]:
-    return lambda row: Markup(f'<span class="name">{_text(row[column])}</span>') if row[column] is not None else ""
+    def cell(row: Row) -> str:
+        if row[column] is None:
+            return ""
+        return Markup(f'<span class="name">{_text(row[column] or EMPTY)}</span>')
+
+    return cell
 
 
 def _partition(row: Row) -> str:

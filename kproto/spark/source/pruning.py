@@ -91,6 +91,16 @@ def partition_count(partitions: list[PartitionDirectory]) -> int | None:
     return count if fits else None
 
 
+def partitions_at_least(partitions: list[PartitionDirectory]) -> int | None:
+    """Return how many partitions the offsets topic has at least; None if a number is unknown."""
+    numbers = [partition.number for partition in partitions]
+    if None in numbers:
+        return None
+    return partition_count(partitions) or max(
+        len(numbers) + 1, *(number + 1 for number in numbers if number is not None)
+    )
+
+
 def _first_groups(partition: PartitionDirectory) -> set[str]:
     for segment in partition.segments()[:1]:
         with open(segment.path, "rb") as file:

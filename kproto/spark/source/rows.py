@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kproto.arrow.batch_rows import batch_rows
-from kproto.arrow.decoding import View
+from kproto.arrow.decoding import View, micros
 from kproto.arrow.last_rows import LastRows
 from kproto.arrow.reading import RangeReader
 from kproto.spark.schemas import COVERAGE
@@ -86,5 +86,7 @@ def _coverage_row(wanted: OffsetRange, options: Options) -> pa.RecordBatch:
         "markers": counts.markers,
         "skipped_records": counts.skipped.total(),
         "skipped_types": skipped,
+        "earliest_ts": None if counts.earliest_ms is None else micros(counts.earliest_ms),
+        "latest_ts": None if counts.latest_ms is None else micros(counts.latest_ms),
     }
     return pa.RecordBatch.from_pylist([row], schema=COVERAGE.arrow())

@@ -42,6 +42,8 @@ class LogTail:
         if listed != self._listed:
             self._advance()
             self._listed = listed
+            # Without batches from its first offset on, the name of the newest segment is the end of the log.
+            self._next_offset = max([self._next_offset, *(base for base, _ in listed[-1:])])
         return min([*self._open.values(), self._next_offset]) if stable else self._next_offset
 
     def start(self) -> int:

@@ -1,0 +1,200 @@
+"""Record the offsets logs of real brokers in `fixtures/offsets-logs`: one directory for each situation and release.
+
+    python -m tests.spark.record_logs [SITUATION...]
+
+Each broker is fresh and alone and has one partition of the offsets topic. What is kept of its data directory: segments,
+checkpoints and metadata files, without indexes, of the offsets topic and of the topics of the situation.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from tests.examples.two_weeks import DAY_MS, OldClient
+from tests.fixture_files import FIXTURES
+from tests.oracle.cluster import Cluster, real_kafka
+from tests.waiting import wait_until
+
+TARGET = FIXTURES / "offsets-logs"
+KEPT = (".log", "checkpoint", ".metadata", "meta.properties")
+SETTINGS = {"offsets.topic.num.partitions": "1", "num.partitions": "1"}
+
+RETENTIONS = {
+    "no-request": (2, [-1]),
+    "a-day": (2, [DAY_MS]),
+    "a-month": (3, [28 * DAY_MS]),
+    "a-bit-more": (4, [28 * DAY_MS + 1]),
+    "changing": (4, [60 * DAY_MS, -1, 3600_000]),
+}
+"""By group: the version of OffsetCommit, and the `retention_time_ms` of each."""
+
+
+class Situation(NamedTuple):
+    """What happens at the brokers of some releases."""
+
+    releases: Mapping[str, Mapping[str, str]]
+    """The settings by directory name, which begins with the release."""
+    act: Callable[[Cluster], None]
+    topics: tuple[str, ...]
+
+
+def commit(servers: str, group: str, topic: str, offset: int, *, version: int = 2, retention_ms: int = -1) -> None:
+    """Commit an offset of partition 0, again until the group has a coordinator."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
+    request = OffsetCommitRequest(group_id=group, retention_time_ms=retention_ms, topics=topics)
+    with OldClient(servers, group) as client:
+
+        def is_committed() -> bool:
+            client.ask(FindCoordinatorRequest(key=group), 0)
+            error_code: int = client.ask(request, version).topics[0].partitions[0].error_code
+            return error_code == 0
+
+        wait_until(is_committed, f"the commit of {group}")
+
+
+def make_topic(servers: str, topic: str) -> None:
+    """Let the broker create a topic, as all releases do on a Metadata request."""
+    with OldClient(servers, "admin") as client:
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),))
+        wait_until(lambda: client.ask(request, 0).topics[0].error_code == 0, topic)
+
+
+def produce(servers: str, topic: str, count: int) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(count):
+        producer.produce(topic, f"record {number}".encode(), partition=0)
+    assert producer.flush(30) == 0
+
+
+def requested_retentions(cluster: Cluster) -> None:
+    make_topic(cluster.bootstrap, "orders")
+    produce(cluster.bootstrap, "orders", 7)
+    for group, (version, retentions) in RETENTIONS.items():
+        for retention_ms in retentions:
+            commit(cluster.bootstrap, group, "orders", 3, version=version, retention_ms=retention_ms)
+
+
+def compacted(cluster: Cluster) -> None:
+    """Commit 201 times, 28 times with a retention; delete a group with a retention; wait for the cleaner."""
+    from kafka import KafkaAdminClient
+
+    servers = cluster.bootstrap
+    make_topic(servers, "orders")
+    commit(servers, "deleted", "orders", 1, retention_ms=40 * DAY_MS)
+    for number in range(201):
+        commit(servers, "seasonal", "orders", number, retention_ms=60 * DAY_MS if 50 <= number < 78 else -1)
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.delete_groups(["deleted"])
+    admin.close()
+    folder = cluster.folder / "node-1" / "data" / "__consumer_offsets-0"
+    before = segments(folder)
+    for number in range(40):
+        commit(servers, "filler", "orders", number)
+    wait_until(lambda: segments(folder) < before, "the cleaner")
+
+
+def segments(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
+
+
+def old_format(cluster: Cluster) -> None:
+    make_topic(cluster.bootstrap, "orders")
+    version = 1 if cluster.version.startswith("0.8") else 2
+    for number in range(5):
+        for group in ("billing", "search"):
+            retention_ms = DAY_MS if number == 2 and version == 2 else -1
+            commit(cluster.bootstrap, group, "orders", number, version=version, retention_ms=retention_ms)
+
+
+def no_records(cluster: Cluster) -> None:
+    """Commit to a topic without records, and to one whose records all expire."""
+    servers = cluster.bootstrap
+    for topic in ("empty", "emptied"):
+        make_topic(servers, topic)
+    produce(servers, "emptied", 204)
+    commit(servers, "readers", "empty", 0)
+    commit(servers, "readers", "emptied", 100)
+    folder = cluster.folder / "node-1" / "data" / "emptied-0"
+    wait_until(lambda: [path.name for path in folder.glob("*.log")] == [f"{204:020}.log"], "the deletion of segments")
+
+
+def open_transaction(cluster: Cluster) -> None:
+    """Leave a transaction open that goes back to a lower offset, with commits of other groups after it."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    servers = cluster.bootstrap
+    make_topic(servers, "orders")
+    commit(servers, "plain", "orders", 1)
+    commit(servers, "transactional", "orders", 20)
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "t", "transaction.timeout.ms": 600_000})
+    producer.init_transactions(30)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "transactional"})
+    producer.begin_transaction()
+    metadata = consumer.consumer_group_metadata()
+    producer.send_offsets_to_transaction([TopicPartition("orders", 0, 5)], metadata, 30)
+    commit(servers, "plain", "orders", 2)
+    commit(servers, "later", "orders", 3)
+    consumer.close()
+
+
+FAST_CLEANER = {
+    "offsets.topic.segment.bytes": "6000",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.cleaner.backoff.ms": "200",
+}
+SHORT_LIVES = {"log.retention.ms": "1", "log.retention.check.interval.ms": "500", "log.segment.delete.delay.ms": "0"}
+
+SITUATIONS = {
+    "requested-retentions": Situation({"2.0.1": {}, "4.4.0": {}}, requested_retentions, ("orders",)),
+    "compacted": Situation({"2.0.1": FAST_CLEANER}, compacted, ()),
+    "old-formats": Situation(
+        {
+            "0.8.2.2-gzip": {"offsets.topic.compression.codec": "1"},
+            "0.9.0.1": {},
+            "0.10.2.2": {},
+            "0.10.2.2-gzip": {"offsets.topic.compression.codec": "1"},
+        },
+        old_format,
+        (),
+    ),
+    "no-records": Situation({"2.8.2": SHORT_LIVES}, no_records, ("empty", "emptied")),
+    "open-transaction": Situation({"2.8.2": {}}, open_transaction, ()),
+}
+
+
+def record(name: str, situation: Situation) -> None:
+    for directory, settings in situation.releases.items():
+        with real_kafka(directory.partition("-")[0], props={**SETTINGS, **settings}) as cluster:
+            situation.act(cluster)
+            cluster.stop(1)
+            copy(
+                cluster.folder / "node-1" / "data", TARGET / name / directory, ("__consumer_offsets", *situation.topics)
+            )
+
+
+def copy(data: Path, target: Path, topics: Iterable[str]) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    for folder in (data, *(data / f"{topic}-0" for topic in topics)):
+        (target / folder.relative_to(data)).mkdir(parents=True)
+        for path in folder.iterdir():
+            if path.is_file() and path.name.endswith(KEPT):
+                shutil.copy(path, target / path.relative_to(data))
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or SITUATIONS:
+        record(name, SITUATIONS[name])

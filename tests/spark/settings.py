@@ -1,0 +1,11 @@
+"""The settings of the Spark sessions of tests, which all read little."""
+
+from __future__ import annotations
+
+from kproto.spark.session import FOR_SMALL_INPUT
+
+LOCAL = FOR_SMALL_INPUT | {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
+}

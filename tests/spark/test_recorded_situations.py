@@ -1,0 +1,149 @@
+"""Logs of real brokers in the situations of `tests.spark.record_logs`: what the jobs say, and what they cannot know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from kproto.logs.files import find_partitions
+from kproto.spark import cli, jobs
+from kproto.spark.advice import Advice, sentence, summarize
+from kproto.spark.inputs import LogInput, TablesInput, empty_ends
+from kproto.spark.source.options import read_options
+from kproto.spark.source.pruning import partitions_at_least
+from kproto.spark.source.stream import KprotoStreamReader
+from kproto.spark.tables import Origin, Source, write_parquet
+from kproto.spark.words import caveats
+from tests.fixture_files import offsets_log
+from tests.spark.report_samples import coverage
+
+CURRENT = 10_080
+SOME_COMMITS = 3
+DAYS_40 = 57_600
+
+
+def open_log(spark: SparkSession, situation: str, release: str) -> LogInput:
+    return LogInput(spark, str(offsets_log(situation, release)))
+
+
+def test_a_compacted_log_gives_no_green_light(spark: SparkSession) -> None:
+    """A group requested 60 days in 28 of 201 commits, and the cleaner removed all of them."""
+    log = open_log(spark, "compacted", "2.0.1")
+    audit = jobs.retention_audit(log.commits, retention_minutes=CURRENT).cache()
+    found = {row["group_id"]: (row["recommended_minutes"], row["has_offsets"]) for row in audit.collect()}
+    assert found == {"seasonal": (CURRENT, True), "filler": (CURRENT, True), "deleted": (DAYS_40, False)}
+    advice = summarize(audit, CURRENT)
+    assert advice == Advice(CURRENT, CURRENT, over=0, gone=1)
+    text, is_enough = sentence(advice, log.coverage)
+    assert not is_enough
+    assert re.fullmatch(
+        r"offsets.retention.minutes = 10,080 is enough for the requests in this input; groups may need more "
+        r"\(8\d.* % of its records were removed\); 1 group without offsets requested more",
+        text,
+    )
+
+
+ENOUGH, MORE = Advice(CURRENT, CURRENT, 0, 0), Advice(CURRENT, 40_320, 2, 0)
+PARTIAL = "it has 30 of at least 42 partitions"
+
+
+@pytest.mark.parametrize(
+    ("advice", "partitions", "text", "is_enough"),
+    [
+        (ENOUGH, 42, "offsets.retention.minutes = 10,080 is enough for every group", True),
+        (ENOUGH, 30, f"is enough for the requests in this input; groups may need more ({PARTIAL})", False),
+        (MORE, 42, "set offsets.retention.minutes to 40,320", False),
+        (MORE, 30, f"set offsets.retention.minutes to at least 40,320 ({PARTIAL})", False),
+    ],
+)
+def test_the_advice_says_what_it_has_not_seen(advice: Advice, partitions: int, text: str, is_enough: bool) -> None:
+    found = sentence(advice, replace(coverage(), partitions=partitions, of_partitions=42))
+    assert found[0].endswith(text)
+    assert found[1] is is_enough
+
+
+def test_offsets_removed_at_the_beginning_are_missing(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "__consumer_offsets-0").mkdir()
+    segment = offsets_log("compacted", "2.0.1") / "__consumer_offsets-0" / f"{200:020}.log"
+    (tmp_path / "__consumer_offsets-0" / segment.name).write_bytes(segment.read_bytes())
+    read = LogInput(spark, str(tmp_path)).coverage
+    assert (read.first_offset, read.starts_late, read.missing, read.records) == (200, 1, 200, 43)
+
+
+def test_the_count_of_partitions_is_at_least_what_the_directories_show(tmp_path: Path) -> None:
+    for number in (0, 1, 7):
+        (tmp_path / f"__consumer_offsets-{number}").mkdir()
+    assert partitions_at_least(find_partitions(str(tmp_path))) == 8
+    assert partitions_at_least(find_partitions(str(tmp_path))[:2]) == 2
+    assert partitions_at_least(find_partitions(str(tmp_path))[:1]) == 1
+    assert partitions_at_least(find_partitions(str(offsets_log("compacted", "2.0.1")))) == 1
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2-gzip", "0.9.0.1", "0.10.2.2", "0.10.2.2-gzip"])
+def test_message_sets_are_read(spark: SparkSession, release: str) -> None:
+    log = open_log(spark, "old-formats", release)
+    read = log.coverage
+    assert (read.batches, read.records, read.missing) == (10, 10, 0)
+    assert read.first_ts.year == 2026
+    rows = jobs.latest(log.commits).select("group_id", "topic", "committed_offset").collect()
+    assert sorted(map(tuple, rows)) == [("billing", "orders", 4), ("search", "orders", 4)]
+
+
+def test_the_end_of_a_log_without_records_is_known(spark: SparkSession) -> None:
+    """The lag is the end of the log less the offset, whether or not a record is left."""
+    log = open_log(spark, "no-records", "2.8.2")
+    lag = jobs.lag(log.commits, log.log_batches, moments=[log.coverage.last_ts])
+    found = [(row["topic"], row["log_end"], row["lag"]) for row in lag.orderBy("topic").collect()]
+    assert found == [("emptied", 204, 104), ("empty", 0, 0)]
+
+
+def test_a_stream_loses_nothing_where_there_is_nothing() -> None:
+    path = offsets_log("no-records", "2.8.2")
+    reader = KprotoStreamReader(read_options({"path": str(path), "view": "batches"}))
+    start = reader.initialOffset()
+    assert start["emptied-0"] == 204
+    assert reader.latestOffset(start, ReadAllAvailable())["emptied-0"] == 204
+
+
+def test_a_log_that_ends_in_an_empty_segment_ends_there(tmp_path: Path) -> None:
+    folder = tmp_path / "t-3"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"x")
+    assert empty_ends(find_partitions(str(tmp_path), None)) == []
+    (folder / f"{17:020}.log").touch()
+    assert [row[:4] for row in empty_ends(find_partitions(str(tmp_path), None))] == [("t", 3, 17, 16)]
+
+
+def test_tables_say_which_commits_wait_for_a_transaction(spark: SparkSession, tmp_path: Path) -> None:
+    """The transaction is at offset 2 of 5, and one of the two commits after it is of a group of its own."""
+    log = open_log(spark, "open-transaction", "2.8.2")
+    read = log.coverage
+    source = Source(log.table, read.ends, Origin(read.partitions, read.of_partitions))
+    assert write_parquet(spark, source, tmp_path)["commits"].waiting == SOME_COMMITS
+    from_tables = TablesInput(spark, str(tmp_path)).coverage
+    assert (from_tables.waiting, from_tables.partitions, from_tables.of_partitions) == (SOME_COMMITS, 1, 1)
+    assert "3 commits after the first one of an open transaction wait" in "".join(caveats(from_tables, None))
+
+
+def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(spark: SparkSession) -> None:
+    log = open_log(spark, "open-transaction", "2.8.2")
+    basis = {}
+    for version in ("2.8.2", "4.0"):
+        rows = jobs.expiry(log.commits, log.group_metadata, retention_minutes=CURRENT, kafka_version=version)
+        basis[version] = {row["group_id"]: row["basis"] for row in rows.collect()}
+    assert basis["2.8.2"]["transactional"] == "last_commit"
+    assert basis["4.0"]["transactional"] == "pending"
+
+
+def test_the_command_says_the_advice(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "_session", lambda _options: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
+    assert cli.main(["retention-audit", str(offsets_log("compacted", "2.0.1"))]) == 0
+    assert "groups may need more" in capsys.readouterr().err
