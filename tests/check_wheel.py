@@ -53,6 +53,8 @@ def _problem(wheel: Path, site: Path) -> str | None:
         return f"top-level names are {sorted(top - info)}, not {sorted(TOP_LEVEL)}"
     if not any(name.endswith("/py.typed") for name in names):
         return "py.typed is missing"
+    if "kproto_server/control/page/index.html" not in names:
+        return "the page of the control port is missing"
     return _stale_codec(site) or _imports_construct(site)
 
 
