@@ -70,6 +70,7 @@ def request_context(
         state.settings,
         state.log_manager,
         state.find_transactions,
+        state.find_share_groups,
     )
     return RequestContext(*parts, node, connection, api_key, version, "test", now_ms)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.batches import read_batch
+from kproto.records.consumer_group_records import ConsumerGroupMetadataKey
 from kproto.records.coordinator import UnknownRecord
 from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
@@ -62,6 +63,13 @@ class RecordingLog:
     def in_flight(self) -> Iterable[Change]:
         return self._changes
 
+    def settle_next(self, error: int) -> None:
+        """Settle the first change; those behind it fail with it."""
+        count = len(self._changes) if error else 1
+        changes, self._changes = self._changes[:count], self._changes[count:]
+        for change in changes:
+            change.settle(error)
+
     def settle(self) -> None:
         """Settle all changes, and make the deferred responses."""
         changes, self._changes = self._changes, []
@@ -85,7 +93,6 @@ def _read(partition: int, change: Change, batch: bytes, record_count: int) -> Ap
         if isinstance(read.key, OffsetCommitKey):
             assert read.key.group == change.group_id
             offsets.append((read.key.topic, read.key.partition, None if read.value is None else read.value.offset))  # type: ignore[attr-defined]
-        else:
-            assert isinstance(read.key, GroupMetadataKey)
+        elif isinstance(read.key, GroupMetadataKey | ConsumerGroupMetadataKey):
             removes_group = read.value is None
     return Appended(partition, change.group_id, offsets, removes_group)

@@ -9,11 +9,13 @@ from kproto.message import Request
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.clock import Clock, ClockMode
+from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
+from tests.coordinator.consumer_group import add_consumer_group
 from tests.coordinator.timeline import SESSION_S, Timeline
 
 SECOND_MS = 1000
@@ -70,16 +72,15 @@ class CoordinatorTimeline(Timeline):
 
     def join_848(self, *subscribed: str) -> None:
         """Add a member as ConsumerGroupHeartbeat would."""
-        group = self.state.coordinator.groups.create("g", self.clock.now_ms(), "consumer")
-        group.add_member(Member("m", epoch=1, speaks_classic=False))
-        group.generation = 1
-        group.subscribed_topics = frozenset(subscribed)
-        group.transition_to(GroupState.STABLE, self.clock.now_ms())
+        add_consumer_group(self.state.coordinator, self.clock.now_ms(), "m", epoch=1, topics=subscribed)
 
     def leave(self) -> None:
         """Remove the member as LeaveGroup would (EX-12)."""
         group = self.group
         now_ms = self.clock.now_ms()
+        if isinstance(group, ConsumerGroup):
+            group.apply(group.data._replace(members={}, epoch=group.data.epoch + 1), now_ms)
+            return
         group.members.clear()
         group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
         group.generation += 1

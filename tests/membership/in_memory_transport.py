@@ -45,6 +45,10 @@ class InMemoryTransport:
     def responses(self) -> list[tuple[str, Any]]:
         self.state.clock.run_due()
         self._settle()
+        for name, connection in self._connections.items():
+            deadline_ms = connection.deadline_ms
+            if deadline_ms is not None and deadline_ms <= self.state.clock.now_ms():
+                self._take(name, connection.resume(self.state.clock.now_ms()))
         responses, self._responses = self._responses, []
         return responses
 

@@ -7,7 +7,6 @@ A release takes about a minute and a half, as members wait in real time. Prints 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +16,12 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.membership.in_memory_transport import InMemoryTransport
-from tests.membership.members import Members, differences
+from tests.membership.members import Members
 from tests.membership.scripts import SCRIPTS
 from tests.membership.socket_transport import SocketTransport
-from tests.membership.transcripts import SETTINGS, Transcript, transcripts, versions_of, write
+from tests.membership.transcripts import RECORDED, SETTINGS, versions_of
 from tests.oracle import launcher
+from tests.transcripts import Transcript
 from tests.waiting import wait_until
 
 AT_ONCE = 8
@@ -74,25 +74,5 @@ def _make_ready(address: str) -> None:
     transport.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("releases", nargs="+")
-    parser.add_argument("--only", default=",".join(SCRIPTS))
-    arguments = parser.parse_args()
-    names = arguments.only.split(",")
-    kept = list(transcripts())
-    for release in arguments.releases:
-        found = record(release, names)
-        kept = [one for one in kept if one.release != release or one.script not in names] + found
-        write(kept)
-        different = 0
-        for theirs in found:
-            lines = differences(run_on_kproto(release, theirs.script, theirs.join_version).steps, theirs.steps)
-            different += bool(lines)
-            if lines:
-                print(f"{release} v{theirs.join_version} {theirs.script}", *lines, sep="\n")
-        print(f"{release}: {len(found)} transcripts, {different} different from kproto")
-
-
 if __name__ == "__main__":
-    main()
+    RECORDED.record(__doc__, record, run_on_kproto)

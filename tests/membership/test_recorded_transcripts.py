@@ -7,12 +7,11 @@ import pytest
 from tests.membership.members import differences
 from tests.membership.record_transcripts import run_on_kproto
 from tests.membership.scripts import SCRIPTS
-from tests.membership.transcripts import Transcript, transcripts, versions_of
+from tests.membership.transcripts import RECORDED, versions_of
+from tests.transcripts import Transcript
 
-RELEASES = sorted({transcript.release for transcript in transcripts()})
 
-
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", RECORDED.releases)
 @pytest.mark.parametrize("script", list(SCRIPTS))
 def test_members_get_the_same_responses(script: str, release: str) -> None:
     """GP-10 to GP-38.
@@ -23,13 +22,13 @@ def test_members_get_the_same_responses(script: str, release: str) -> None:
     OC-25: a commit that extends the session in `a_silent_member`.
     """
     found: list[str] = []
-    theirs = [one for one in transcripts() if (one.script, one.release) == (script, release)]
-    assert [one.join_version for one in theirs] == versions_of(script, release)
+    theirs = RECORDED.of(script, release)
+    assert [one.variant for one in theirs] == versions_of(script, release)
     for transcript in theirs:
         found += _differences(transcript)
     assert found == []
 
 
 def _differences(theirs: Transcript) -> list[str]:
-    ours = run_on_kproto(theirs.release, theirs.script, theirs.join_version)
+    ours = run_on_kproto(theirs.release, theirs.script, theirs.variant)
     return differences(ours.steps, theirs.steps)

@@ -59,7 +59,11 @@ class ChangeLog(Protocol):
     """Whether batches are stored; if not, `NO_BATCH` is enough."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        """Append a change to the log of an offsets partition."""
+        """Append a change to the log of an offsets partition.
+
+        If its write fails, the changes fail with it that were appended to the partition behind it, before it is
+        settled: they may rely on it.
+        """
         ...
 
     def write_now(self, partition: int, checked: bytes, record_count: int) -> int | None:

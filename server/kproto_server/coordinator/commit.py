@@ -61,8 +61,10 @@ def commit_error(
         if behavior.simple_commit_may_name_member or not names_a_member(request):
             return 0
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.kind == "consumer":
-        return _consumer_group_error(group, generation, request.member_id, api_version)
+    if group.kind != "classic":
+        if group.kind == "share":
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return _member_epoch_group_error(group, request, api_version, behavior)
     state = group.state
     if (
         state is GroupState.EMPTY
@@ -100,14 +102,20 @@ def _member_error(
     return ErrorCode.REBALANCE_IN_PROGRESS if completing else 0
 
 
-def _consumer_group_error(group: Group, epoch: int, member_id: str, api_version: int) -> int:
+def _member_epoch_group_error(
+    group: Group, request: OffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
+) -> int:
+    epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
         return 0
-    member = group.members.get(member_id)
+    member = group.members.get(request.member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if not member.speaks_classic and api_version < MEMBER_EPOCHS:
         return ErrorCode.UNSUPPORTED_VERSION
+    has_task_epochs = group.kind == "streams" or behavior.commits_have_assignment_epochs
+    if epoch < member.epoch and has_task_epochs and group.had_partitions(request):
+        return 0
     return 0 if epoch == member.epoch else member_epoch_error(member.speaks_classic)
 
 

@@ -6,23 +6,26 @@ offsets partition coordinates the group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, as_group, simple_group
+from kproto_server.partition_log.log_config import has_too_few_in_sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from kproto.records.coordinator import CoordinatorRecord
     from kproto_server.clock import Clock
     from kproto_server.cluster.cluster import Node
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.coordinator.change_log import ChangeLog
+    from kproto_server.coordinator.change_log import Change, ChangeLog
     from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.membership.phases import Hold
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
@@ -30,6 +33,18 @@ V0_PARTITION = -1
 """Stands for the log of the offsets of OffsetCommit v0, which is no partition of the offsets topic (OC-20)."""
 
 UUID_BYTES = 16
+
+
+class ShareGroupsLoad(Protocol):
+    """Share groups from their records: collected while a log is read, created at its end."""
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Apply the next record."""
+        ...
+
+    def finish(self, now_ms: int) -> None:
+        """Create the groups, and begin the sessions of their members."""
+        ...
 
 
 class GroupCoordinator:
@@ -47,12 +62,18 @@ class GroupCoordinator:
         self.behavior: CoordinatorBehavior = behavior
         self.settings: DynamicSettings = settings
         self.clock: Clock = clock
-        self._topics = topics
+        self.topics: Mapping[str, Topic] = topics
         self._random_bytes = random_bytes
         self.groups: GroupRegistry = GroupRegistry()
+        self.holds: dict[str, Hold] = {}
+        """The groups whose rebalances a test holds, by id."""
         self.offsets: OffsetStore = OffsetStore()
         self.log: ChangeLog = MemoryChangeLog()
         """Has each change of groups and offsets before it is visible."""
+        self.topics_version: Callable[[], int] = lambda: 0
+        """Returns a number that rises with each change of topics and nodes."""
+        self.rack_of: Callable[[int], str | None] = lambda node_id: None
+        """Returns the rack of a node."""
         self.unavailable: dict[int, int] = {}
         """Offsets partitions that are not served, with the error of their groups: COORDINATOR_LOAD_IN_PROGRESS while
         they are loaded, NOT_COORDINATOR if they can't be."""
@@ -60,18 +81,20 @@ class GroupCoordinator:
         """The offsets of transactions that are open at the end of a loaded log, by offsets partition (LF-33)."""
         self.v0_offsets: OffsetStore = OffsetStore()
         """The offsets of OffsetCommit v0, which real brokers keep in ZooKeeper (OC-20)."""
+        self.begin_share_groups_load: Callable[[], ShareGroupsLoad]
+        """Begins the load of share groups; set by the owner of both."""
         self.prepare_v0_log: Callable[[], int] = lambda: 0
         """Create the log of those offsets if one is needed; return an error code if that failed, else 0."""
 
     @property
     def offsets_partitions(self) -> Sequence[Partition]:
         """The partitions of the offsets topic; none while there is no such topic."""
-        topic = self._topics.get(OFFSETS_TOPIC)
+        topic = self.topics.get(OFFSETS_TOPIC)
         return () if topic is None else topic.partitions
 
     def partition_of(self, group_id: str) -> int | None:
         """Return the offsets partition of a group; None while there is no offsets topic."""
-        topic = self._topics.get(OFFSETS_TOPIC)
+        topic = self.topics.get(OFFSETS_TOPIC)
         return None if topic is None else partition_for(group_id, len(topic.partitions))
 
     def owned_partition(self, node: Node, group_id: str) -> int | None:
@@ -79,12 +102,16 @@ class GroupCoordinator:
 
         None means NOT_COORDINATOR: another node leads it, none does, or there is no offsets topic yet (OC-10 row 12).
         """
-        topic = self._topics.get(OFFSETS_TOPIC)
+        topic = self.topics.get(OFFSETS_TOPIC)
         if topic is None:
             return None
         partitions = topic.partitions
         index = partition_for(group_id, len(partitions))
         return index if partitions[index].leader == node.node_id else None
+
+    def partitions_led_by(self, node_id: int) -> set[int]:
+        """Return the offsets partitions that a node leads."""
+        return {one.index for one in self.offsets_partitions if one.leader == node_id}
 
     def error_at(self, node: Node, group_id: str) -> int:
         """Return why a node does not serve a group: NOT_COORDINATOR, or the error of a partition that is not loaded or
@@ -95,7 +122,7 @@ class GroupCoordinator:
     @property
     def not_coordinator_error(self) -> int:
         """The error of a request to a node that does not own the group's partition (OC-10 row 12)."""
-        return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in self._topics else self.behavior.no_offsets_topic_error
+        return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in self.topics else self.behavior.no_offsets_topic_error
 
     def group(self, group_id: str) -> Group | None:
         """Return a group. A group that exists by its offsets alone is made for each call, and not registered."""
@@ -124,6 +151,24 @@ class GroupCoordinator:
         digits = uuid.hex()
         return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
+    def new_uuid(self) -> str:
+        """Return a random UUID as Kafka writes those of its own."""
+        from base64 import urlsafe_b64encode  # not at the start
+
+        return urlsafe_b64encode(self._random_bytes(UUID_BYTES)).decode().rstrip("=")
+
+    def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
+        """Append a change to the log of an offsets partition, unless the partition has too few in-sync replicas.
+
+        The new coordinator does not check that before it appends: its wait for the replicas times out.
+        """
+        topic = self.topics.get(OFFSETS_TOPIC)
+        if topic is not None and has_too_few_in_sync(self.settings.current, topic, topic.partitions[partition]):
+            is_new = self.behavior.is_new_coordinator
+            change.settle(ErrorCode.REQUEST_TIMED_OUT if is_new else ErrorCode.NOT_ENOUGH_REPLICAS)
+        else:
+            self.log.append(partition, change, batch, record_count)
+
     def forget_groups(self) -> None:
         """Drop all groups and their offsets, as the offsets topic was deleted."""
         self.log = self.log.without_topic()
@@ -134,4 +179,6 @@ class GroupCoordinator:
     def reset(self) -> None:
         """Drop all groups and offsets, those of OffsetCommit v0 too; a log on disk stays the log."""
         self.forget_groups()
+        self.holds.clear()
+        self.unavailable.clear()
         self.v0_offsets = OffsetStore()

@@ -7,7 +7,8 @@ it. A group with members goes through Kafka's states::
 
 A Dead group is no longer in the registry: the next commit or JoinGroup with its id creates a new group (EX-36).
 
-This module holds the data of a group. `membership` has the transitions, `registry` the groups by id.
+This module holds the data of a classic group. `membership` has the transitions, `registry` the groups by id.
+`consumer_groups` has a subclass for the groups of KIP-848.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto_server.clock import Timer
     from kproto_server.coordinator.membership.phases import Phase
     from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
+    from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
 NO_GENERATION = -1
 
-Kind = Literal["classic", "consumer"]
-"""The protocol of the group's members: JoinGroup and SyncGroup, or ConsumerGroupHeartbeat (KIP-848)."""
+Kind = Literal["classic", "consumer", "share", "streams"]
+"""The protocol of the group's members: JoinGroup and SyncGroup, ConsumerGroupHeartbeat (KIP-848), ShareGroupHeartbeat
+(KIP-932), or StreamsGroupHeartbeat (KIP-1071)."""
+
+KINDS_WITH_MEMBER_EPOCHS = frozenset({"consumer", "streams"})
+"""The kinds of groups whose members commit offsets with their epochs."""
+
+KINDS_WITH_CLASSIC_MEMBERS = frozenset({"classic", "consumer"})
+"""The kinds of groups that JoinGroup can join; a consumer group during a migration (GP-57)."""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Protocol names with the member's metadata for each; a consumer's are its assignors and its subscription."""
@@ -36,6 +46,12 @@ class GroupState(enum.Enum):
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
+    NOT_READY = "NotReady"
+    """Of a streams group whose topology cannot run with the topics that there are."""
+    ASSIGNING = "Assigning"
+    """Of a group whose target assignment is older than its members."""
+    RECONCILING = "Reconciling"
+    """Of a group with members that do not have their target assignment yet."""
     STABLE = "Stable"
     DEAD = "Dead"
 
@@ -124,6 +140,8 @@ class Group:
     next_member_check_ms: int | None = None
     """When the sessions are checked: no later than the first deadline of a member or of a pending member id."""
     session_timer: Timer | None = None
+    write_error: int = 0
+    """The error of the last write of the group as an Empty one."""
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         """Enter a state, or the same state again: the retention time of the offsets starts over (EX-11)."""
@@ -136,6 +154,10 @@ class Group:
         member = self.members.get(member_id)
         if member is not None and not member.is_new and self.state in STATES_WITH_HEARTBEAT_BY_COMMIT:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
+
+    def had_partitions(self, request: OffsetCommitRequest) -> bool:
+        """Return whether a member of a consumer group has had the partitions of a commit since the commit's epoch."""
+        return False
 
     def enter_phase(self, phase: Phase | None) -> None:
         """Replace the delayed operation of the group, and cancel its timer."""
@@ -194,6 +216,12 @@ class Group:
             counts[name] = counts.get(name, 0) + number
             if not counts[name]:
                 del counts[name]
+
+    def record_keys(self, behavior: OffsetsLogBehavior) -> list[bytes]:
+        """Return the keys of the group's records in the log."""
+        from kproto_server.coordinator.offsets_log.deletions import group_key
+
+        return [group_key(self.group_id)]
 
     @property
     def is_empty(self) -> bool:

@@ -11,6 +11,7 @@ its group is read or changed in another way.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata as OffsetAndMetadata
@@ -106,6 +107,15 @@ class OffsetStore:
         """Yield the ids of groups with offsets, in no order. Nothing may be changed during the iteration."""
         self._settle_all()
         return self._table.group_ids()
+
+    def some_group_ids(self, count: int) -> list[str]:
+        """Return the ids of some groups with offsets, ``count`` at most; lazy entries stay so."""
+        found = dict.fromkeys(islice(self._lazy, count))
+        for group_id in self._table.group_ids():
+            if len(found) >= count:
+                break
+            found[group_id] = None
+        return list(found)
 
     def groups_with(self, topic: str) -> Iterator[str]:
         """Yield the ids of groups with an offset in a topic. Reads all groups: for deletions, not for commits."""

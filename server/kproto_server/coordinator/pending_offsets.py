@@ -101,7 +101,7 @@ class PendingOffsets:
             self.remove(producer_id, key)
         ended = self.end(producer_id, commits=commits)
         for key, stored in ended:
-            for of_producer in self._producers.values():
+            for of_producer in self._producers.values() if key in self._producer_counts else ():
                 if key in of_producer:
                     of_producer[key] = of_producer[key]._replace(visible_before=stored)
         return ended

@@ -13,8 +13,6 @@ from kproto_server.coordinator.groups import Group, GroupState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kproto_server.coordinator.groups import Kind
-
 
 def simple_group(group_id: str) -> Group:
     """Return a group that only commits. Its creation time is unknown and decides nothing (EX-21)."""
@@ -31,7 +29,7 @@ def as_group(one: str | Group) -> Group:
 class GroupRegistry:
     """Groups by id."""
 
-    __slots__ = ("_groups", "get", "touched")
+    __slots__ = ("_groups", "get", "replaced", "touched")
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
@@ -39,12 +37,20 @@ class GroupRegistry:
         """Return the group with this id, or None. Bound to the dictionary's method: each commit calls it."""
         self.touched: dict[str, None] = {}
         """Ids of groups that the next expiration run has to check; a dictionary, as it keeps their order."""
+        self.replaced: dict[Group, Group | None] = {}
+        """By a group that the log does not have yet, the group in whose place it is; None: there was none."""
 
-    def create(self, group_id: str, now_ms: int, kind: Kind = "classic") -> Group:
-        """Create an Empty group, which replaces any group with this id."""
-        group = self._groups[group_id] = Group(group_id, now_ms, kind, self.touched)
-        self.touched[group_id] = None
+    def create(self, group_id: str, now_ms: int) -> Group:
+        """Create an Empty classic group, which replaces any group with this id."""
+        group = Group(group_id, now_ms)
+        self.add(group)
         return group
+
+    def add(self, group: Group) -> None:
+        """Register a group, which replaces any group with its id."""
+        group._touched = self.touched
+        self._groups[group.group_id] = group
+        self.touched[group.group_id] = None
 
     def remove(self, group_id: str) -> None:
         """Remove a group; its state is Dead for pending requests that still refer to it."""

@@ -12,25 +12,28 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
-from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.groups import KINDS_WITH_MEMBER_EPOCHS, GroupState
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.coordinator.offsets import CommitEntries, OffsetAndMetadata
     from kproto_server.coordinator.pending_offsets import OffsetKey
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
+    from kproto_server.partition_log.markers import EndMarker
 
 
 def membership_error(group: Group | None, request: TxnOffsetCommitRequest, behavior: CoordinatorBehavior) -> ErrorCode:
     """Return why a group rejects offsets of a transaction; NONE if it accepts them (OC-52, KIP-447)."""
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     instance_id = request.group_instance_id
+    if group is not None and group.kind == "share":
+        return ErrorCode.GROUP_ID_NOT_FOUND
     if group is None or (group.state is GroupState.EMPTY and not group.members):
         return _error_without_members(group, generation, member_id, behavior)
     if generation < 0 and member_id == "" and instance_id is None:
@@ -42,7 +45,7 @@ def membership_error(group: Group | None, request: TxnOffsetCommitRequest, behav
     member = group.members.get(member_id)
     if member is None and (member_id or behavior.requires_known_instance_id):
         return ErrorCode.UNKNOWN_MEMBER_ID
-    current = member.epoch if member is not None and group.kind == "consumer" else group.generation
+    current = member.epoch if member is not None and group.kind in KINDS_WITH_MEMBER_EPOCHS else group.generation
     if generation != current and (generation >= 0 or behavior.requires_known_instance_id):
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.NONE
@@ -103,7 +106,7 @@ def add_offsets(
                 coordinator.groups.create(group_id, now_ms)
         on_settled(error)
 
-    coordinator.log.append(partition, Change(group_id, settle), *batch)
+    coordinator.append(partition, Change(group_id, settle), *batch)
 
 
 def _transactional(batch: Batch, producer_id: int, producer_epoch: int) -> Batch:
@@ -140,35 +143,42 @@ def forget_pending(coordinator: GroupCoordinator, keys: Iterable[OffsetKey]) -> 
 def end_offsets(
     coordinator: GroupCoordinator,
     partition: int,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int,
-    *,
-    commits: bool,
+    marker: EndMarker,
     now_ms: int,
+    on_settled: Callable[[int], object] = lambda error: None,
 ) -> None:
-    """Append the marker of a producer's transaction to an offsets partition; then its offsets are visible or gone."""
+    """Append the marker of a producer's transaction to an offsets partition; then its offsets are visible or gone.
+
+    ``on_settled``: called with 0, or the error of the write.
+    """
     batch = NO_BATCH
     if coordinator.log.keeps:
-        from kproto.records.control import ControlType, build_end_marker
+        from kproto_server.partition_log.markers import marker_batch
 
-        marker = build_end_marker(
-            ControlType.COMMIT if commits else ControlType.ABORT,
-            offset=0,
-            timestamp=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-            partition_leader_epoch=0,
-        )
-        batch = marker, 1
+        batch = marker_batch(marker, now_ms, leader_epoch=0), 1
 
     def settle(error: int) -> None:
         pending = coordinator.pending_offsets.get(partition)
-        if error or pending is None:
-            return
-        visible = coordinator.offsets.offset_of
-        for (group_id, topic, index), stored in pending.end_live(producer_id, visible, commits=commits):
-            coordinator.offsets.apply_commit(group_id, [(topic, [(index, stored)])])
+        if not error and pending is not None:
+            _end_pending(coordinator, pending, marker)
+        on_settled(error)
 
-    coordinator.log.append(partition, Change("", settle), *batch)
+    coordinator.append(partition, Change("", settle), *batch)
+
+
+def _end_pending(coordinator: GroupCoordinator, pending: PendingOffsets, marker: EndMarker) -> None:
+    """Make the pending offsets of a producer visible, or drop them."""
+    of_groups: dict[str, Mapping[str, Mapping[int, OffsetAndMetadata]]] = {}
+
+    def visible(key: OffsetKey) -> OffsetAndMetadata | None:
+        group_id, topic, index = key
+        offsets = of_groups.get(group_id)
+        if offsets is None:
+            offsets = of_groups[group_id] = coordinator.offsets.of_group(group_id)
+        return offsets.get(topic, {}).get(index)
+
+    commits: dict[str, dict[str, list[tuple[int, OffsetAndMetadata]]]] = {}
+    for (group_id, topic, index), stored in pending.end_live(marker.producer_id, visible, commits=marker.commits):
+        commits.setdefault(group_id, {}).setdefault(topic, []).append((index, stored))
+    for group_id, topics in commits.items():
+        coordinator.offsets.apply_commit(group_id, list(topics.items()))

@@ -96,6 +96,88 @@ class GroupBehavior(VersionBehavior):
         return self.at_least(4, 0)
 
     @cached_property
+    def has_consumer_groups(self) -> bool:
+        """Whether the protocol of KIP-848 is served: from 4.0 on. Brokers from 3.7 to 3.9 have its APIs, and respond
+        UNSUPPORTED_VERSION by default (measured on 3.7.2 and 3.9.2)."""
+        return self.at_least(4, 0)
+
+    @cached_property
+    def has_streams_groups(self) -> bool:
+        """Whether the coordinator knows the records of streams groups: from 4.1 on, in which they are an early access
+        that no cluster has by default."""
+        return self.at_least(4, 1)
+
+    @cached_property
+    def first_group_epoch(self) -> int:
+        """The epoch of a consumer or streams group before its first member joins: 1 from 4.3 on."""
+        return 1 if self.at_least(4, 3) else 0
+
+    @cached_property
+    def members_may_join_again(self) -> bool:
+        """Whether a member of a consumer group may join with epoch 0 while it is a member: from 4.2 on (measured on
+        4.1.2 and 4.2.2). Before, it is fenced unless that was its previous epoch."""
+        return self.at_least(4, 2)
+
+    @cached_property
+    def describes_revocations(self) -> bool:
+        """Whether ConsumerGroupDescribe returns partitions that a member has to revoke as part of its assignment: from
+        4.3 on."""
+        return self.at_least(4, 3)
+
+    @cached_property
+    def assignor_raises_epoch(self) -> bool:
+        """Whether a member of a consumer group that prefers another assignor raises the group epoch: from 4.4 on."""
+        return self.at_least(4, 4)
+
+    @cached_property
+    def removed_regex_raises_epoch(self) -> bool:
+        """Whether a member of a consumer group that gives up its regular expression raises the group epoch: from 4.1 on
+        (measured on 4.0.0 and 4.1.2)."""
+        return self.at_least(4, 1)
+
+    @cached_property
+    def members_give_up_unsubscribed_topics(self) -> bool:
+        """Whether a member of a consumer group gives up topics that it no longer subscribes to before there is a new
+        target assignment: from 4.2 on (CurrentAssignmentBuilder of 4.1.2 and 4.2.2)."""
+        return self.at_least(4, 2)
+
+    @cached_property
+    def assignments_keep_sizes(self) -> bool:
+        """Whether the assignor uniform gives one partition more to the last members that may get one: from 4.1 on
+        (UniformHomogeneousAssignmentBuilder of 4.0.0 and 4.1.2)."""
+        return self.at_least(4, 1)
+
+    @cached_property
+    def members_keep_revoked_partitions(self) -> bool:
+        """Whether a member of a consumer group may keep partitions that it has to revoke, if its new target has them:
+        from 4.1 on (CurrentAssignmentBuilder of 4.0.0 and 4.1.2)."""
+        return self.at_least(4, 1)
+
+    @cached_property
+    def classic_members_follow_targets(self) -> bool:
+        """Whether a classic member of a consumer group joins again for a new target assignment, from 4.3 on, or for a
+        new group epoch."""
+        return self.at_least(4, 3)
+
+    @cached_property
+    def disabled_migration_refuses_joins(self) -> bool:
+        """Whether `group.consumer.migration.policy=disabled` keeps classic members out of consumer groups: from 4.2
+        on."""
+        return self.at_least(4, 2)
+
+    @cached_property
+    def empty_groups_are_assigned(self) -> bool:
+        """Whether the target assignment of a consumer or streams group gets the group epoch when the last member
+        leaves: from 4.4 on."""
+        return self.at_least(4, 4)
+
+    @cached_property
+    def commits_have_assignment_epochs(self) -> bool:
+        """Whether a member of a consumer group may commit with an older epoch, from which on it has had the
+        partitions: from 4.3 on (OC-26)."""
+        return self.at_least(4, 3)
+
+    @cached_property
     def offsets_create_group(self) -> bool:
         """Whether a group that only commits exists, in state Empty: from 0.10.1 on. Before, DescribeGroups returns
         Dead, and a commit with a generation gets ILLEGAL_GENERATION (measured on 0.10.0.1 and 0.10.1.1)."""
@@ -208,6 +290,17 @@ class OffsetsLogBehavior(VersionBehavior):
         if self.at_least(2, 1):
             return 2
         return 1 if self.at_least(0, 10, 1) else 0
+
+    @cached_property
+    def writes_partition_metadata(self) -> bool:
+        """Whether a consumer group has its subscribed topics in the log, and not a hash of them: up to 4.0
+        (KIP-1101)."""
+        return not self.at_least(4, 1)
+
+    @cached_property
+    def writes_assignment_timestamp(self) -> bool:
+        """Whether the log has the time of a target assignment."""
+        return self.at_least(4, 3)
 
     @cached_property
     def group_base_sequence(self) -> int:

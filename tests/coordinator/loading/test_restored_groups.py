@@ -105,7 +105,7 @@ def test_a_consumer_group() -> None:
     log = Log()
     consumer_group(log, "m", "n")
     (group,) = loaded(log.data).load.groups
-    assert (group.kind, group.state, group.generation) == ("consumer", GroupState.STABLE, 9)
+    assert (group.kind, group.state, group.generation) == ("consumer", GroupState.ASSIGNING, 9)
     assert group.subscribed_topics == frozenset({"t", "of-m", "of-n"})
     assert {member_id: member.epoch for member_id, member in group.members.items()} == {"m": 8, "n": 8}
     log.records(*tombstones_of_member("m"))

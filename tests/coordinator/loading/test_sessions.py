@@ -11,8 +11,9 @@ from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.loading.load import PartitionLoad
-from kproto_server.coordinator.loading.sessions import CONSUMER_SESSION_TIMEOUT_MS, start_sessions
+from kproto_server.coordinator.loading.sessions import start_sessions
 from tests.coordinator.broker_state import new_state
+from tests.coordinator.consumer_group import add_consumer_group
 from tests.coordinator.loading.group_values import MEMBER, consumer_group, group_value
 from tests.coordinator.loading.logs import NOW, Log, stored
 
@@ -87,8 +88,8 @@ def test_sessions_of_a_consumer_group_expire() -> None:
     consumer_group(log, "m", "n")
     log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
     restart = Restart(log, NOW + 70 * SECOND_MS)
-    session_s = CONSUMER_SESSION_TIMEOUT_MS / SECOND_MS
-    assert restart.at(70 + session_s - 0.1) == ("Stable", True)
+    session_s = 45
+    assert restart.at(70 + session_s - 0.1) == ("Assigning", True)
     assert restart.at(70 + session_s + 1.1) == (None, False)
 
 
@@ -97,7 +98,6 @@ def test_the_end_of_sessions_does_not_affect_a_new_group_with_the_id() -> None:
     consumer_group(log, "m")
     restart = Restart(log, NOW)
     restart.state.coordinator.groups.remove("g")
-    again = restart.state.coordinator.groups.create("g", NOW, "consumer")
-    again.transition_to(GroupState.STABLE, NOW)
+    again = add_consumer_group(restart.state.coordinator, NOW, "m")
     restart.at(60)
     assert again.state is GroupState.STABLE

@@ -109,7 +109,7 @@ class GroupDriver:
         return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.coordinator.behavior)
 
     def leave(self, *leaving: tuple[str, str | None]) -> Sequence[int]:
-        return leave(self.state.coordinator, "g", leaving, self.clock.now_ms())
+        return leave(self.state.coordinator, "g", leaving, self.clock.now_ms()).errors
 
     def stable_with(self, count: int, **how: int) -> list[str]:
         """Make the group Stable with a number of members; return their ids, the leader's first."""

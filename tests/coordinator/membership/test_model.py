@@ -1,6 +1,7 @@
 """The invariants of a group hold after any actions of its members, in any order.
 
-Method: Hypothesis has members join, sync, send heartbeats, leave and stay silent at random, on a virtual clock. After
+Method: Hypothesis has members join, sync, send heartbeats, leave and stay silent at random, on a virtual clock, and a
+test hold and release rebalances. After
 each step the data of the group must be consistent, and the responses must agree with earlier ones:
 
 - a generation has one leader, one protocol and one set of members in all responses;
@@ -17,7 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.groups import Group, GroupState, Protocols
-from kproto_server.coordinator.membership.phases import DelayedSync, InitialDelayedJoin
+from kproto_server.coordinator.membership import holding
+from kproto_server.coordinator.membership.phases import DelayedSync, HeldJoin, HeldPhase, Hold, InitialDelayedJoin
 from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
 from tests.coordinator.membership.group_driver import RANGE, SUBSCRIPTION, GroupDriver
 
@@ -142,6 +144,14 @@ class Members(RuleBasedStateMachine):
     def time_passes(self, duration_ms: int) -> None:
         self.driver.pass_time(duration_ms)
 
+    @rule(phase=st.sampled_from(["join", "sync"]))
+    def rebalances_are_held(self, phase: HeldPhase) -> None:
+        self.driver.state.coordinator.holds["g"] = Hold(phase)
+
+    @rule()
+    def rebalances_are_released(self) -> None:
+        holding.release(self.driver.state.coordinator, "g", self.driver.clock.now_ms())
+
     # Invariants.
 
     @invariant()
@@ -216,7 +226,7 @@ class Members(RuleBasedStateMachine):
         members = group.members
         assert not members or group.state is not GroupState.EMPTY
         # The initial rebalance delay continues even if all members have left, and pending member ids keep a rebalance.
-        waits = isinstance(group.phase, InitialDelayedJoin) or group.pending_members
+        waits = isinstance(group.phase, (InitialDelayedJoin, HeldJoin)) or group.pending_members
         assert members or group.state is GroupState.EMPTY or waits
         assert group.state is not GroupState.DEAD
         assert group.leader_id in members if members else group.leader_id is None
@@ -242,8 +252,9 @@ class Members(RuleBasedStateMachine):
         group = self.group
         if group is None:
             return
-        assert (group.phase is None) == (group.phase_timer is None)
-        if group.phase is not None and group.phase_timer is not None:
+        is_held = isinstance(group.phase, HeldJoin)
+        assert (group.phase is None or is_held) == (group.phase_timer is None)
+        if not isinstance(group.phase, HeldJoin) and group.phase is not None and group.phase_timer is not None:
             assert (group.phase_timer.due_ms, group.phase_timer.action is None) == (group.phase.due_ms, False)
         deadlines = list(group.pending_members.values())
         deadlines += [
@@ -257,8 +268,9 @@ class Members(RuleBasedStateMachine):
             assert timer.due_ms <= min(deadlines)
 
     def teardown(self) -> None:
-        if not hasattr(self, "coordinator"):
+        if not hasattr(self, "driver"):
             return
+        self.rebalances_are_released()
         for _ in range(20):
             self.driver.pass_time(LONGEST_MS // 20)
             self.join_results_agree()

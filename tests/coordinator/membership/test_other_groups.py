@@ -5,30 +5,30 @@ from __future__ import annotations
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.groups import Group, GroupState
 from tests.coordinator.broker_state import commit
+from tests.coordinator.consumer_group import add_consumer_group
 from tests.coordinator.membership.group_driver import GroupDriver, error_of, joined
 
 
 def consumer_group(driver: GroupDriver, *members: str) -> Group:
-    group = driver.state.coordinator.groups.create("g", 0, "consumer")
-    for member_id in members:
-        group.add_member(Member(member_id, epoch=3, speaks_classic=False))
-    group.state = GroupState.STABLE if members else GroupState.EMPTY
-    return group
+    return add_consumer_group(driver.state.coordinator, 0, *members)
 
 
-def test_a_consumer_group_with_members_rejects_classic_members() -> None:
+def test_a_consumer_group_with_members_rejects_malformed_subscriptions() -> None:
     """GP-53."""
     driver = GroupDriver()
     group = consumer_group(driver, "m")
-    assert error_of(driver.join()) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert error_of(driver.join("m")) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    malformed = (("range", b""),)
+    assert error_of(driver.join("n", protocols=malformed)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert error_of(driver.join("m", protocols=malformed)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert error_of(driver.sync("m")) == ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.heartbeat("m") == ErrorCode.UNKNOWN_MEMBER_ID
-    assert driver.leave(("m", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert driver.leave(("n", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert driver.state.coordinator.groups.get("g") is group
     assert list(group.members) == ["m"]
+    assert driver.leave(("m", None)) == [0]
+    assert list(group.members) == []
 
 
 def test_an_empty_consumer_group_becomes_a_classic_group() -> None:

@@ -60,7 +60,7 @@ def test_a_node_that_stops_fails_pending_requests() -> None:
     driver = GroupDriver()
     leader, follower = driver.stable_with(2)
     waiting, new = driver.join(leader), driver.join()
-    unload(driver.state.coordinator, driver.state.cluster.nodes[1])
+    unload(driver.state.coordinator, driver.state.coordinator.partitions_led_by(1))
     assert (error_of(waiting), error_of(new)) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
     assert list(driver.group.members) == [leader, follower]
     replies = [driver.join(leader), driver.join(follower)]
@@ -73,7 +73,7 @@ def test_a_node_that_stops_does_not_affect_groups_of_other_nodes() -> None:
     new = driver.join()
     for partition in driver.state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 2
-    unload(driver.state.coordinator, driver.state.cluster.nodes[1])
+    unload(driver.state.coordinator, driver.state.coordinator.partitions_led_by(1))
     assert new.result is None
 
 

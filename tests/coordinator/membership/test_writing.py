@@ -61,6 +61,27 @@ def test_the_new_coordinator_writes_a_new_group_before_it_has_members(
     assert log.written == written
 
 
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("requires_known_member_id", [False, True])
+def test_there_is_no_new_group_if_the_log_cannot_write_it(waits: bool, requires_known_member_id: bool) -> None:
+    """GP-12: the response that brings a member id does not wait for the log."""
+    log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR, waits=waits)
+    driver = GroupDriver(log=log)
+    response = driver.join(requires_known_member_id=requires_known_member_id, settle=False)
+    if requires_known_member_id:
+        assert error_of(response) == ErrorCode.MEMBER_ID_REQUIRED
+        assert response.result is not None
+        response = driver.join(response.result.member_id, requires_known_member_id=True, settle=False)
+    log.settle()
+    assert driver.group_state is GroupState.DEAD
+    # What comes after the failed write does not find the group.
+    is_late = requires_known_member_id and not waits
+    assert error_of(response) == (ErrorCode.UNKNOWN_MEMBER_ID if is_late else ErrorCode.NOT_COORDINATOR)
+    driver.pass_time(120_000)
+    driver.state.coordinator.log = RecordingLog()
+    assert joined(driver.join()).generation == 1
+
+
 def test_assignments_are_distributed_after_the_write() -> None:
     """GP-32."""
     log = RecordingLog(waits=True)
@@ -89,10 +110,10 @@ def test_a_rebalance_during_the_write_drops_the_assignments() -> None:
 
 def test_a_failed_write_fails_all_pending_syncs() -> None:
     """GP-33."""
-    log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR)
-    driver = GroupDriver(log=log)
+    driver = GroupDriver()
     leader, follower = driver.join(settle=False), driver.join(settle=False)
     driver.clock.run_due()
+    driver.state.coordinator.log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR)
     waiting = driver.sync(joined(follower).member_id)
     response = driver.sync(joined(leader).member_id, {})
     assert (error_of(response), error_of(waiting)) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)

@@ -115,6 +115,8 @@ class PartitionLoad:
             self.groups.append(group)
             if index % GROUPS_PER_STEP == 0:
                 yield
+        if self._replay.share_groups is not None:
+            self._replay.share_groups.finish(self._now_ms)
 
     def _read(self, slices: Iterable[bytes]) -> Iterator[None]:
         data = b""

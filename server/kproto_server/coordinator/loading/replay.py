@@ -35,7 +35,12 @@ from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import RecordBatch
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.loading.fast_decoder import decode_offset_record
-from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYPES, GROUP_TYPE, RestoredGroups
+from kproto_server.coordinator.loading.restored_groups import (
+    CONSUMER_GROUP_TYPES,
+    GROUP_TYPE,
+    STREAMS_GROUP_TYPES,
+    RestoredGroups,
+)
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 
@@ -44,12 +49,13 @@ if TYPE_CHECKING:
 
     from kproto.records.batches import Batch
     from kproto.records.record import Record
-    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.coordinator import GroupCoordinator, ShareGroupsLoad
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.coordinator.pending_offsets import OffsetKey
 
 OFFSET_TYPES = frozenset({0, 1})
-READ_TYPES = OFFSET_TYPES | {GROUP_TYPE} | CONSUMER_GROUP_TYPES
+SHARE_GROUP_TYPES = frozenset({10, 11, 12, 13, 14, 15})
+READ_TYPES = OFFSET_TYPES | {GROUP_TYPE} | CONSUMER_GROUP_TYPES | SHARE_GROUP_TYPES
 
 
 class _CommitRun:
@@ -88,10 +94,14 @@ class Replay:
         self.pending: PendingOffsets = PendingOffsets()
         self.skipped: Counter[int] = Counter()
         """The number of records of unknown types, by type (EX-55)."""
+        self.share_groups: ShareGroupsLoad | None = None
+        """The share groups, if there is a record of one."""
+        self._begin_share_groups = coordinator.begin_share_groups_load
         self.group_ids: set[str] = set()
         """Groups that have got offsets."""
         self._offsets = offsets
         self._newest = coordinator.behavior.is_new_coordinator
+        self._read_types = READ_TYPES | STREAMS_GROUP_TYPES if coordinator.behavior.has_streams_groups else READ_TYPES
         self._retention_ms = limits_of(coordinator.settings.current).retention_ms
         self.deadline: Callable[[int, int | None], int] | None = (
             self._deadline if coordinator.behavior.offsets_have_expire_timestamp else None
@@ -163,12 +173,16 @@ class Replay:
         key = record.key
         if key is not None and len(key) >= 2:
             record_type = int.from_bytes(key[:2], "big", signed=True)
-            if record_type not in READ_TYPES:
+            if record_type not in self._read_types:
                 # Written by a newer release: ignored, as by a real broker after a downgrade.
                 self.skipped[record_type] += 1
                 return
         found = read_offsets_record(key, record.value)
-        assert isinstance(found, CoordinatorRecord), "the type is in READ_TYPES"
+        assert isinstance(found, CoordinatorRecord), "the type is one that is read"
+        if type(found.key)._record_type in SHARE_GROUP_TYPES:
+            self.share_groups = self.share_groups or self._begin_share_groups()
+            self.share_groups.replay(found)
+            return
         if isinstance(found.key, OffsetCommitKey | LegacyOffsetCommitKey):
             offset_key = found.key.group, found.key.topic, found.key.partition
             self._before_change(offset_key[0])

@@ -25,7 +25,7 @@ def heartbeat(
     behavior: CoordinatorBehavior,
 ) -> int:
     """Extend a member's session; return the error code of the response."""
-    if group is None or group.kind == "consumer":
+    if group is None or group.kind != "classic":
         return ErrorCode.UNKNOWN_MEMBER_ID
     if behavior.refuses_all_heartbeats_in_rebalance and group.state is not STABLE:
         return ErrorCode.REBALANCE_IN_PROGRESS

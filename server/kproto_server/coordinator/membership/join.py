@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.groups import Group, Member
+from kproto_server.coordinator.groups import KINDS_WITH_CLASSIC_MEMBERS, KINDS_WITH_MEMBER_EPOCHS, Group, Member
 from kproto_server.coordinator.membership import members, static_members, timers
 from kproto_server.coordinator.membership.limits import NEW_MEMBER_TIMEOUT_MS, group_limits_of
 from kproto_server.coordinator.membership.phases import InitialDelayedJoin
@@ -25,9 +25,12 @@ from kproto_server.coordinator.membership.protocols import supports_protocols
 from kproto_server.coordinator.membership.rebalance import prepare_rebalance_or_complete_join
 from kproto_server.coordinator.membership.records import write_group
 from kproto_server.coordinator.membership.responses import PendingResponse, rejected_join
-from kproto_server.coordinator.membership.state_machine import EMPTY, PREPARING, REJOIN, Rejoin
+from kproto_server.coordinator.membership.state_machine import DEAD, EMPTY, PREPARING, REJOIN, Rejoin
+from kproto_server.coordinator.write_errors import group_write_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.membership.requests import JoinRequest
     from kproto_server.coordinator.membership.responses import JoinResult
@@ -40,37 +43,81 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Re
     response: Response = PendingResponse()
     group = coordinator.groups.get(request.group_id)
     by_offsets = coordinator.group(request.group_id) if group is None else None
+    write: Callable[[], object] | None = None
     is_new_group = group is None and by_offsets is None
+    replaced: Group | None = None
+    if group is not None and group.kind in KINDS_WITH_MEMBER_EPOCHS and not group.members:
+        replaced, group, is_new_group = group, None, True
+    if group is not None and group.kind not in KINDS_WITH_CLASSIC_MEMBERS:
+        response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+        return response
     if group is not None and group.kind == "consumer":
-        # A group of KIP-848, loaded from the log of a real broker. kproto does not convert one with members.
-        if group.members:
-            response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
-            return response
-        group = None
+        from kproto_server.coordinator.consumer_groups import classic_members
+
+        classic_members.join(coordinator, group, request, now_ms, response)
+        return response
     if group is None:
         if request.member_id:
             error = None if by_offsets is None else _join_error(coordinator, by_offsets, request)
             response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return response
-        group = coordinator.groups.create(request.group_id, now_ms)
+        group = Group(request.group_id, now_ms)
+        if is_new_group and coordinator.behavior.is_new_coordinator:
+            # The new coordinator writes a new group at once, still without members (GP-12).
+            write = _begin_new_group(coordinator, group, replaced, response, now_ms)
+        else:
+            coordinator.groups.add(group)
+    _join_classic(coordinator, group, request, now_ms, response)
+    if write is not None:
+        write()
+    if group.state is not DEAD:
+        timers.schedule(coordinator, group)
+    return response
+
+
+def _begin_new_group(
+    coordinator: GroupCoordinator, group: Group, replaced: Group | None, response: Response, now_ms: int
+) -> Callable[[], object]:
+    """Register a new group, in place of an empty one of another kind; return what writes it.
+
+    If the log cannot write it, the members get the error, and all is as before. Too few in-sync replicas are no error
+    here: the first generation begins before the wait for them times out, and its SyncGroup gets the error.
+    """
+    from kproto_server.coordinator.epoch_groups.writing import replace_group  # not in the old coordinator
+
+    settle_registry = replace_group(coordinator, replaced, group)
+
+    def settle(log_error: int) -> None:
+        if log_error == ErrorCode.REQUEST_TIMED_OUT:
+            log_error = 0
+        if log_error:
+            error = group_write_error(log_error, coordinator.behavior)
+            response.complete(rejected_join(ErrorCode(error), ""))
+        settle_registry(log_error)
+
+    def write() -> None:
+        write_group(coordinator, Group(group.group_id, now_ms), now_ms, settle, replaced=replaced)
+
+    return write
+
+
+def _join_classic(
+    coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, response: Response
+) -> None:
+    """Handle a JoinGroup to a classic group."""
     if not _accepts_member(coordinator, group, request.member_id):
         _reject_member(coordinator, group, request.member_id, now_ms)
         response.complete(rejected_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+        return
+    error = _join_error(coordinator, group, request)
+    if error is not None:
+        response.complete(error)
+    elif not request.member_id:
+        _join_new_member(coordinator, group, request, now_ms, response)
+    elif request.member_id in group.pending_members:
+        _add_member(coordinator, group, request, request.member_id, now_ms, response)
     else:
-        error = _join_error(coordinator, group, request)
-        if error is not None:
-            response.complete(error)
-        elif not request.member_id:
-            _join_new_member(coordinator, group, request, now_ms, response)
-        elif request.member_id in group.pending_members:
-            _add_member(coordinator, group, request, request.member_id, now_ms, response)
-        else:
-            _rejoin(coordinator, group, request, now_ms, response)
-    if is_new_group and coordinator.behavior.is_new_coordinator:
-        # The new coordinator writes a new group at once, still without members (GP-12).
-        write_group(coordinator, Group(group.group_id, now_ms), now_ms, lambda log_error: None)
-    timers.schedule(coordinator, group)
-    return response
+        _rejoin(coordinator, group, request, now_ms, response)
 
 
 def _join_error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) -> JoinResult | None:

@@ -5,7 +5,7 @@ A phase ends at its deadline, if no event ends it before. The names are those of
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class InitialDelayedJoin(NamedTuple):
@@ -33,4 +33,28 @@ class DelayedSync(NamedTuple):
     due_ms: int
 
 
-Phase = InitialDelayedJoin | DelayedJoin | DelayedSync
+class HeldJoin(NamedTuple):
+    """The members have joined, and a test holds the rebalance (`holding`). Nothing but its release ends this."""
+
+    since_ms: int
+
+
+Phase = InitialDelayedJoin | DelayedJoin | DelayedSync | HeldJoin
+
+HeldPhase = Literal["join", "sync"]
+
+
+class Hold:
+    """How the rebalances of a group are held."""
+
+    def __init__(self, phase: HeldPhase) -> None:
+        """``phase``: ``"join"``: in PreparingRebalance when all members have joined; ``"sync"``: in
+        CompletingRebalance when the leader has sent the assignments."""
+        self.phase: HeldPhase = phase
+        self.assignments: tuple[int, dict[str, bytes]] | None = None
+        """The first ones of the leader, with their generation."""
+
+    def note(self, generation: int, assignments: dict[str, bytes]) -> None:
+        """Keep the assignments that the leader of a generation has sent, for the release."""
+        if self.assignments is None or self.assignments[0] != generation:
+            self.assignments = generation, assignments

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members
 from kproto_server.coordinator.membership.limits import group_limits_of
-from kproto_server.coordinator.membership.phases import DelayedJoin, DelayedSync, InitialDelayedJoin
+from kproto_server.coordinator.membership.phases import DelayedJoin, DelayedSync, HeldJoin, InitialDelayedJoin
 from kproto_server.coordinator.membership.protocols import select_protocol, subscribed_topics_of
 from kproto_server.coordinator.membership.records import write_group
 from kproto_server.coordinator.membership.responses import SyncResult
@@ -131,6 +131,10 @@ def complete_join(coordinator: GroupCoordinator, group: Group, now_ms: int) -> N
 
     A static member stays until its session expires, so that an instance can restart without a rebalance.
     """
+    hold = coordinator.holds.get(group.group_id)
+    if hold is not None and hold.phase == "join":
+        group.enter_phase(HeldJoin(now_ms))
+        return
     absent = [member for member in group.members.values() if member.pending_join is None]
     for member in absent:
         if member.group_instance_id is None:
@@ -188,8 +192,12 @@ def _become_empty(coordinator: GroupCoordinator, group: Group, now_ms: int) -> N
     group.transition_to(transition(group.state, EMPTY), now_ms)
     if not coordinator.behavior.offsets_create_group:
         coordinator.groups.remove(group.group_id)
-    # If this write fails, a restart loads the old members, and their sessions expire then.
-    write_group(coordinator, group, now_ms, lambda log_error: None)
+
+    def settle(log_error: int) -> None:
+        # If the write has failed, a restart loads the old members, and their sessions expire then.
+        group.write_error = log_error
+
+    write_group(coordinator, group, now_ms, settle)
 
 
 def fail_assignments(group: Group, error: int, now_ms: int) -> None:

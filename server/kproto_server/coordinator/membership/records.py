@@ -20,10 +20,13 @@ def write_group(
     now_ms: int,
     done: Callable[[int], object],
     assignments: Mapping[str, bytes] | None = None,
+    replaced: Group | None = None,
 ) -> None:
     """Append a group as it is now; call ``done`` with the error of the write, 0 once the log has the record.
 
-    ``assignments``: the assignments to write, by member id (GP-32); None: the members' present ones.
+    Args:
+        assignments: the assignments to write, by member id (GP-32); None: the members' present ones.
+        replaced: the group of another kind that was in its place.
     """
     partition = coordinator.partition_of(group.group_id)
     if partition is None:
@@ -35,5 +38,6 @@ def write_group(
         from kproto_server.coordinator.offsets_log.groups import group_batch
 
         compression = offsets_compression(coordinator.settings.current)
-        batch = group_batch(group, now_ms, coordinator.behavior, compression, assignments)
-    coordinator.log.append(partition, Change(group.group_id, done), *batch)
+        removed_keys = () if replaced is None else replaced.record_keys(coordinator.behavior)
+        batch = group_batch(group, now_ms, coordinator.behavior, compression, assignments, removed_keys)
+    coordinator.append(partition, Change(group.group_id, done), *batch)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto_server.coordinator.groups import KINDS_WITH_CLASSIC_MEMBERS
 from kproto_server.coordinator.membership import members, timers
 from kproto_server.coordinator.membership.phases import DelayedSync
 from kproto_server.coordinator.membership.rebalance import fail_assignments, prepare_rebalance
@@ -29,8 +30,13 @@ def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Pe
     """Handle a SyncGroup to a node that coordinates the group; return its response, pending or complete."""
     response: PendingResponse[SyncResult] = PendingResponse()
     group = coordinator.groups.get(request.group_id)
-    if group is None or group.kind == "consumer":
+    if group is None or group.kind not in KINDS_WITH_CLASSIC_MEMBERS:
         response.complete(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+        return response
+    if group.kind == "consumer":
+        from kproto_server.coordinator.consumer_groups import classic_members
+
+        classic_members.sync(coordinator, group, request, now_ms, response)
         return response
     error = _sync_error(coordinator, group, request)
     if error:
@@ -48,8 +54,12 @@ def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Pe
         case Sync.WAIT:
             _note_sync(group, member)
             members.delay_sync(member, response)
-            if member.member_id == group.leader_id:
-                _write_assignments(coordinator, group, request.assignments, now_ms)
+            hold = coordinator.holds.get(group.group_id)
+            if hold is not None and hold.phase == "sync":
+                if member.member_id == group.leader_id:
+                    hold.note(group.generation, request.assignments)
+            elif member.member_id == group.leader_id:
+                write_assignments(coordinator, group, request.assignments, now_ms)
     timers.schedule(coordinator, group)
     return response
 
@@ -76,7 +86,7 @@ def _note_sync(group: Group, member: Member) -> None:
         group.enter_phase(None)
 
 
-def _write_assignments(coordinator: GroupCoordinator, group: Group, received: dict[str, bytes], now_ms: int) -> None:
+def write_assignments(coordinator: GroupCoordinator, group: Group, received: dict[str, bytes], now_ms: int) -> None:
     """Write the leader's assignments, then distribute them; unknown member ids are ignored (GP-31, GP-32)."""
     assignments = {member_id: received.get(member_id, b"") for member_id in group.members}
     generation = group.generation

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.membership import members
 from kproto_server.coordinator.membership.limits import group_limits_of
-from kproto_server.coordinator.membership.phases import DelayedJoin, InitialDelayedJoin
+from kproto_server.coordinator.membership.phases import DelayedJoin, HeldJoin, InitialDelayedJoin
 from kproto_server.coordinator.membership.rebalance import (
     complete_join,
     expire_pending_syncs,
@@ -44,7 +44,7 @@ def schedule(coordinator: GroupCoordinator, group: Group) -> None:
 
 def _schedule_phase(coordinator: GroupCoordinator, group: Group) -> None:
     phase = group.phase
-    if phase is not None and group.phase_timer is None:
+    if phase is not None and not isinstance(phase, HeldJoin) and group.phase_timer is None:
         group.phase_timer = coordinator.clock.call_at(
             phase.due_ms,
             lambda: _on_phase_deadline(coordinator, group),
@@ -95,8 +95,7 @@ def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
     for member in list(group.members.values()):
         # The removal of a member may have completed a join phase, which removes others: hence the last condition.
         if member.session_deadline_ms <= now_ms and _can_expire(member) and member.member_id in group.members:
-            members.remove(group, member)
-            member_left(coordinator, group, now_ms)
+            _expire(coordinator, group, member, now_ms)
     group.next_member_check_ms = min(
         [
             *group.pending_members.values(),
@@ -105,6 +104,17 @@ def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
         default=None,
     )
     schedule(coordinator, group)
+
+
+def expire(coordinator: GroupCoordinator, group: Group, member: Member) -> None:
+    """Remove a member as if its session had expired, also while a request of it is pending."""
+    _expire(coordinator, group, member, coordinator.clock.now_ms())
+    schedule(coordinator, group)
+
+
+def _expire(coordinator: GroupCoordinator, group: Group, member: Member, now_ms: int) -> None:
+    members.remove(group, member)
+    member_left(coordinator, group, now_ms)
 
 
 def _can_expire(member: Member) -> bool:

@@ -10,22 +10,23 @@ from kproto_server.coordinator.membership.rebalance import pending_member_left
 from kproto_server.coordinator.membership.responses import SyncResult, rejected_join
 
 if TYPE_CHECKING:
-    from kproto_server.cluster.cluster import Node
+    from collections.abc import Collection
+
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
 
 
-def unload(coordinator: GroupCoordinator, node: Node) -> None:
-    """Fail the pending requests of the groups of a node that is about to stop with NOT_COORDINATOR.
+def unload(coordinator: GroupCoordinator, partitions: Collection[int]) -> None:
+    """Fail the pending requests of the groups of offsets partitions that get another leader with NOT_COORDINATOR.
 
     All nodes share the groups, so that the members' next coordinator knows them. A member whose first JoinGroup was
     pending never got its id, and is removed.
     """
     now_ms = coordinator.clock.now_ms()
     for group in list(coordinator.groups):
-        if coordinator.owned_partition(node, group.group_id) is None:
+        if group.kind != "classic" or coordinator.partition_of(group.group_id) not in partitions:
             continue
-        _fail_pending(group, ErrorCode.NOT_COORDINATOR)
+        fail_pending(group, ErrorCode.NOT_COORDINATOR)
         for member in [member for member in group.members.values() if member.is_new]:
             members.remove(group, member)
         pending_member_left(coordinator, group, now_ms)
@@ -35,13 +36,14 @@ def unload(coordinator: GroupCoordinator, node: Node) -> None:
 def unload_all(coordinator: GroupCoordinator) -> None:
     """Fail all pending requests with UNKNOWN_MEMBER_ID and cancel all timers, as all groups are about to be dropped."""
     for group in coordinator.groups:
-        _fail_pending(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        fail_pending(group, ErrorCode.UNKNOWN_MEMBER_ID)
         group.enter_phase(None)
         if group.session_timer is not None:
             group.session_timer.cancel()
 
 
-def _fail_pending(group: Group, error: ErrorCode) -> None:
+def fail_pending(group: Group, error: ErrorCode) -> None:
+    """Fail the pending requests of all members."""
     for member in group.members.values():
         members.complete_pending_join(group, member, rejected_join(error, member.member_id))
         members.complete_pending_sync(member, SyncResult(error))

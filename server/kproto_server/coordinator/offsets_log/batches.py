@@ -18,6 +18,7 @@ from kproto.records.batch_header import (
     MAGIC,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_SEQUENCE,
     UNCHECKED,
 )
 from kproto.records.checksum import crc32c
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 COMMITS_BASE_SEQUENCE = 0
 NO_ATTRIBUTES_NO_TIMESTAMP_DELTA = b"\0\0"
 NULL_VALUE_NO_HEADERS = b"\1\0"
+FIRST_DELTA, NO_HEADERS = b"\0", b"\0"
 COMPRESSIONS = tuple(Compression)
 
 delta_varint: Callable[[int], bytes] = lru_cache(maxsize=1024)(varint)
@@ -49,6 +51,18 @@ def record_batch(
     if compression:
         records = compress(compression, records)
     return with_checksum(batch_header(record_count, now_ms, base_sequence, compression) + records)
+
+
+def keyed_batch(key: bytes, value: bytes | None, now_ms: int) -> bytes:
+    """Return a batch of one record, as the transaction coordinator and the share coordinator write it.
+
+    ``value``: None for a tombstone.
+    """
+    if value is None:
+        return record_batch(tombstone(key, 0), 1, now_ms, NO_SEQUENCE)
+    sizes = delta_varint(len(key)), delta_varint(len(value))
+    body = b"".join((NO_ATTRIBUTES_NO_TIMESTAMP_DELTA, FIRST_DELTA, sizes[0], key, sizes[1], value, NO_HEADERS))
+    return record_batch(delta_varint(len(body)) + body, 1, now_ms, NO_SEQUENCE)
 
 
 def batch_header(

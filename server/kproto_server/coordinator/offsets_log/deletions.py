@@ -22,8 +22,12 @@ def deletion_batch(
     now_ms: int,
     behavior: OffsetsLogBehavior,
     compression: Compression = Compression.NONE,
+    *,
+    group_keys: Iterable[bytes] | None = None,
 ) -> tuple[bytes, int]:
     """Return the tombstones of a group's offsets and, last, of the group itself, and how many they are.
+
+    ``group_keys``: the keys of the group's own records; None: those of a classic group.
 
     Raises:
         EncodeError: a name is too long for the format.
@@ -31,7 +35,7 @@ def deletion_batch(
     """
     keys = list(offset_keys(group_id, entries, behavior))
     if removes_group:
-        keys.append(group_key(group_id))
+        keys += [group_key(group_id)] if group_keys is None else group_keys
     return tombstones(keys, now_ms, behavior, compression), len(keys)
 
 

@@ -12,7 +12,7 @@ from kproto_server.coordinator.offsets_log.batches import record_batch
 from kproto_server.coordinator.offsets_log.deletions import group_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
@@ -26,18 +26,28 @@ def group_batch(
     behavior: OffsetsLogBehavior,
     compression: Compression = Compression.NONE,
     assignments: Mapping[str, bytes] | None = None,
+    removed_keys: Iterable[bytes] = (),
 ) -> tuple[bytes, int]:
-    """Return a classic group as a batch of one record, and the number of records.
+    """Return a classic group as a batch, and the number of records.
 
-    ``assignments``: the assignments to write, by member id; None: the members' present ones.
+    Args:
+        assignments: the assignments to write, by member id; None: the members' present ones.
+        removed_keys: keys of the group that was in its place, whose tombstones come first.
 
     Raises:
         EncodeError: a name is too long for the format.
         MissingPackage: the compression needs a package that is not installed.
     """
-    record = Record(group_key(group.group_id), encode_value(_value(group, assignments), behavior.group_value_version))
-    records = encode_records([record], base_timestamp=record.timestamp)
-    return record_batch(records, 1, now_ms, behavior.group_base_sequence, compression), 1
+    records = [Record(key, None) for key in removed_keys]
+    records.append(group_record(group, behavior, assignments))
+    numbered = [record._replace(offset=number) for number, record in enumerate(records)]
+    data = encode_records(numbered, base_timestamp=records[0].timestamp)
+    return record_batch(data, len(records), now_ms, behavior.group_base_sequence, compression), len(records)
+
+
+def group_record(group: Group, behavior: OffsetsLogBehavior, assignments: Mapping[str, bytes] | None = None) -> Record:
+    """Return a classic group as a record."""
+    return Record(group_key(group.group_id), encode_value(_value(group, assignments), behavior.group_value_version))
 
 
 def _value(group: Group, assignments: Mapping[str, bytes] | None) -> GroupMetadataValue:

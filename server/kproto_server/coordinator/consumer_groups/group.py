@@ -1,0 +1,144 @@
+"""A registered consumer group: its data, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from kproto_server.coordinator.consumer_groups.data import NO_DATA, GroupData, MemberState, subscribed_topics
+from kproto_server.coordinator.epoch_groups.group import EpochGroup
+from kproto_server.coordinator.groups import GroupState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto_server.cluster.topics import Topic
+    from kproto_server.coordinator.change_log import Batch
+    from kproto_server.coordinator.consumer_groups.data import Assignment, ConsumerMember
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.groups import Member
+    from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
+
+
+class ConsumerGroup(EpochGroup[GroupData]):
+    """A group of KIP-848."""
+
+    __slots__ = ("is_matching", "owners", "topics", "topics_checked_until_ms")
+
+    def __init__(self, group_id: str, now_ms: int, data: GroupData = NO_DATA) -> None:
+        """``data``: what a new group has, of which nothing is in the log."""
+        super().__init__(group_id, now_ms, "consumer", data)
+        self.protocol_type: str | None = "consumer"
+        self.subscribed_topics = frozenset()
+        self.topics: Mapping[str, Topic] = {}
+        """The topics of the cluster, by name."""
+        self.owners: dict[tuple[bytes, int], str] = {}
+        """The member that owns a partition, or still has to revoke it, by topic id and index."""
+        self.topics_checked_until_ms: int = 0
+        """When the hash of the subscribed topics has to be computed again, even if no topic has changed."""
+        self.is_matching: bool = False
+        """Whether regular expressions are about to be matched against the topics."""
+
+    def apply(self, data: GroupData, now_ms: int) -> None:
+        """Replace the data, and all that follows from them."""
+        before = self.data.members
+        self.data: GroupData = data
+        members = data.members
+        changed = [(member, before.get(member_id)) for member_id, member in members.items()]
+        changed = [(member, old) for member, old in changed if member is not old]
+        removed = [old for member_id, old in before.items() if member_id not in members]
+        for gone in removed:
+            self._release(gone)
+            if gone.group_instance_id is not None and self.static_members.get(gone.group_instance_id) == gone.member_id:
+                del self.static_members[gone.group_instance_id]
+        for _, old in changed:
+            if old is not None:
+                self._release(old)
+        for member, _ in changed:
+            self._own(member)
+            if member.group_instance_id is not None:
+                self.static_members[member.group_instance_id] = member.member_id
+        self.members: dict[str, Member] = cast("dict[str, Member]", members)
+        self.generation: int = data.epoch
+        if changed or removed:
+            self._set_subscribed_topics()
+        state = self._state_of(data)
+        if state is not self.state:
+            self.transition_to(state, now_ms)
+
+    def _release(self, member: ConsumerMember) -> None:
+        for topic_id, index in _partitions(member):
+            if self.owners.get((topic_id, index)) == member.member_id:
+                del self.owners[topic_id, index]
+
+    def _own(self, member: ConsumerMember) -> None:
+        for topic_id, index in _partitions(member):
+            self.owners[topic_id, index] = member.member_id
+
+    def _set_subscribed_topics(self) -> None:
+        topics = subscribed_topics(self.data)
+        if topics != self.subscribed_topics:
+            self.subscribed_topics = topics
+
+    @staticmethod
+    def _state_of(data: GroupData) -> GroupState:
+        if not data.members:
+            return GroupState.EMPTY
+        if data.epoch > data.assignment_epoch:
+            return GroupState.ASSIGNING
+        epoch, stable = data.assignment_epoch, MemberState.STABLE
+        if all(member.epoch == epoch and member.state is stable for member in data.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def change_batch(
+        self, coordinator: GroupCoordinator, data: GroupData, now_ms: int, *, removes_classic: bool
+    ) -> Batch:
+        from kproto_server.coordinator.consumer_groups.records import changes
+        from kproto_server.coordinator.epoch_groups.batches import change_batch
+
+        pairs = changes(coordinator, self.group_id, self.logged, data)
+        return change_batch(coordinator, self.group_id, pairs, now_ms, removes_classic=removes_classic)
+
+    def is_owned(self, topic_id: bytes, index: int) -> bool:
+        """Return whether some member has a partition."""
+        return (topic_id, index) in self.owners
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Return whether another member has a partition of the member's target."""
+        if member.state is not MemberState.UNRELEASED_PARTITIONS:
+            return False
+        target: Assignment = self.data.targets.get(member.member_id, {})
+        return any(
+            index not in member.assigned.get(topic_id, ()) and (topic_id, index) in self.owners
+            for topic_id, indexes in target.items()
+            for index in indexes
+        )
+
+    def record_keys(self, behavior: OffsetsLogBehavior) -> list[bytes]:
+        from kproto.records.coordinator import encode_key
+        from kproto_server.coordinator.consumer_groups.records import tombstones
+
+        return [encode_key(key) for key, _ in tombstones(behavior, self.group_id, self.data)]
+
+    def had_partitions(self, request: OffsetCommitRequest) -> bool:
+        member = self.data.members[request.member_id]
+        epoch = request.generation_id_or_member_epoch
+        for topic in request.topics:
+            known = self.topics.get(topic.name)
+            topic_id = topic.topic_id if known is None else known.topic_id
+            for partition in topic.partitions:
+                since = member.partition_epochs.get((topic_id, partition.partition_index))
+                if since is None or epoch < since:
+                    return False
+        # The commit cache asks without the topics of the request: then the reference path decides.
+        return bool(request.topics)
+
+
+def _partitions(member: ConsumerMember) -> list[tuple[bytes, int]]:
+    return [
+        (topic_id, index)
+        for assignment in (member.assigned, member.revoking)
+        for topic_id, indexes in assignment.items()
+        for index in indexes
+    ]

@@ -1,0 +1,112 @@
+"""Subscriptions by regular expressions: when they are matched against the topics, and what follows.
+
+Theory of operation. A heartbeat that brings a new expression checks its syntax only; matching it against all topics is
+work of its own, after the response. Its result is written to the log with a new group epoch, and the next heartbeats
+get what it means. The expressions of a group are matched again when topics were created, at most every ten seconds, and
+otherwise every `group.consumer.regex.refresh.interval.ms`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import Refusal
+from kproto_server.coordinator.consumer_groups.data import ResolvedRegex
+from kproto_server.coordinator.consumer_groups.targets import hash_of_topics
+from kproto_server.coordinator.epoch_groups.writing import write
+from kproto_server.coordinator.regular_expression import InvalidRegex, regex_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
+    from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+
+REFRESH_MIN_MS = 10_000
+"""The time between two matches of a group's expressions, at least: fixed in Kafka."""
+
+
+def update(
+    coordinator: GroupCoordinator,
+    group: ConsumerGroup,
+    data: GroupData,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    refresh_interval_ms: int,
+    now_ms: int,
+) -> tuple[GroupData, bool] | Refusal:
+    """Return the data after a heartbeat, and whether it raises the epoch; refuse an expression that is not RE2's."""
+    old, new = member.regex, updated.regex
+    raises_epoch = False
+    if old != new:
+        counts = _subscribers(group.data.members.values())
+        if old and counts.get(old) == 1 and old in data.resolved:
+            data = data._replace(resolved={one: found for one, found in data.resolved.items() if one != old})
+        if new and new not in counts:
+            refusal = _syntax_error(new)
+            if refusal is not None:
+                return refusal
+        elif new:
+            raises_epoch = new in data.resolved
+        elif old:
+            raises_epoch = coordinator.behavior.removed_regex_raises_epoch
+    if _is_refresh_due(coordinator, group, data, refresh_interval_ms, now_ms):
+        group.is_matching = True
+        coordinator.clock.call_at(now_ms, lambda: _refresh(coordinator, group), for_client=True)
+    return data, raises_epoch
+
+
+def _subscribers(members: Iterable[ConsumerMember]) -> dict[str, int]:
+    """Return the number of members that subscribe to each expression."""
+    counts: dict[str, int] = {}
+    for member in members:
+        if member.regex:
+            counts[member.regex] = counts.get(member.regex, 0) + 1
+    return counts
+
+
+def _syntax_error(regex: str) -> Refusal | None:
+    try:
+        regex_of(regex)
+    except InvalidRegex as error:
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
+        return Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+    return None
+
+
+def _is_refresh_due(
+    coordinator: GroupCoordinator, group: ConsumerGroup, data: GroupData, interval_ms: int, now_ms: int
+) -> bool:
+    used = _subscribers(data.members.values())
+    if group.is_matching or not used:
+        return False
+    last_ms = max([found.timestamp_ms for found in data.resolved.values()], default=0)
+    if now_ms <= last_ms + REFRESH_MIN_MS:
+        return False
+    newest = max([found.version for found in data.resolved.values()], default=-1)
+    return len(used) != len(data.resolved) or newest < coordinator.topics_version() or (now_ms > last_ms + interval_ms)
+
+
+def _refresh(coordinator: GroupCoordinator, group: ConsumerGroup) -> None:
+    """Match the group's expressions, and write the result with a new epoch if it is another one."""
+    group.is_matching = False
+    if coordinator.groups.get(group.group_id) is not group:
+        return
+    now_ms, data, version = coordinator.clock.now_ms(), group.data, coordinator.topics_version()
+    used = _subscribers(data.members.values())
+    resolved: dict[str, ResolvedRegex] = {}
+    for text in used:
+        regex = regex_of(text)
+        topics = frozenset([name for name in coordinator.topics if regex.matches(name)])
+        resolved[text] = ResolvedRegex(topics, version, now_ms)
+    before, data = data, data._replace(resolved=resolved)
+    topics_hash = hash_of_topics(coordinator, data)
+    if _topics(before.resolved) != _topics(resolved) or topics_hash != data.metadata_hash:
+        data = data._replace(epoch=data.epoch + 1, metadata_hash=topics_hash)
+    write(coordinator, group, data, now_ms)
+
+
+def _topics(resolved: Mapping[str, ResolvedRegex]) -> dict[str, frozenset[str]]:
+    return {regex: found.topics for regex, found in resolved.items() if found.topics}

@@ -1,0 +1,96 @@
+"""The epoch of a group, and the target assignment that belongs to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.java_arithmetic import java_hash
+from kproto.java_hash_map import in_hash_order
+from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
+from kproto_server.coordinator.consumer_groups.assignors import assign, changed_targets
+from kproto_server.coordinator.consumer_groups.data import subscribed_topics, topics_of
+from kproto_server.coordinator.consumer_groups.limits import TOPICS_REFRESH_MS
+from kproto_server.coordinator.subscribed_topics import metadata_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
+    from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+    from kproto_server.coordinator.consumer_groups.limits import ConsumerLimits
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+
+
+def with_new_epoch(
+    coordinator: GroupCoordinator, group: ConsumerGroup, data: GroupData, now_ms: int, *, raises_epoch: bool
+) -> GroupData:
+    """Return the data with the next epoch, if a subscription or a subscribed topic has changed."""
+    raises_epoch = raises_epoch or data.epoch == 0
+    version = coordinator.topics_version()
+    if not raises_epoch and version == group.topics_version and now_ms < group.topics_checked_until_ms:
+        return data
+    topics_hash = hash_of_topics(coordinator, data)
+    group.topics_version, group.topics_checked_until_ms = version, now_ms + TOPICS_REFRESH_MS
+    if raises_epoch or topics_hash != data.metadata_hash:
+        return data._replace(epoch=data.epoch + 1, metadata_hash=topics_hash)
+    return data
+
+
+def without_members(coordinator: GroupCoordinator, data: GroupData, member_ids: Iterable[str]) -> GroupData:
+    """Return the data without members that have left, with the next epoch."""
+    gone = set(member_ids)
+    data = data._replace(
+        members={one: member for one, member in data.members.items() if one not in gone},
+        targets={one: target for one, target in data.targets.items() if one not in gone},
+    )
+    used = {member.regex for member in data.members.values() if member.regex}
+    if not used.issuperset(data.resolved):
+        data = data._replace(resolved={regex: found for regex, found in data.resolved.items() if regex in used})
+    topics_hash = hash_of_topics(coordinator, data)
+    epoch = data.epoch + 1
+    data = data._replace(epoch=epoch, metadata_hash=topics_hash)
+    if not data.members and coordinator.behavior.empty_groups_are_assigned:
+        return data._replace(assignment_epoch=epoch, assignment_timestamp_ms=0)
+    return data
+
+
+def hash_of_topics(coordinator: GroupCoordinator, data: GroupData) -> int:
+    """Return the hash of the subscribed topics; before 4.1 the racks of their replicas do not count."""
+    rack_of = _no_rack if coordinator.behavior.writes_partition_metadata else coordinator.rack_of
+    return metadata_hash(subscribed_topics(data), coordinator.topics, rack_of)
+
+
+def _no_rack(node_id: int) -> None:
+    return None
+
+
+def with_targets(coordinator: GroupCoordinator, data: GroupData, limits: ConsumerLimits, now_ms: int) -> GroupData:
+    """Return the data with targets for their epoch."""
+    topics = coordinator.topics
+    partition_counts: dict[bytes, int] = {}
+    ids: dict[frozenset[str], tuple[bytes, ...]] = {}
+    specs: dict[str, MemberSpec] = {}
+    for member_id, member in data.members.items():
+        names = topics_of(member, data)
+        topic_ids = ids.get(names)
+        if topic_ids is None:
+            existing = [topics[name] for name in sorted(names) if name in topics]
+            partition_counts.update((topic.topic_id, len(topic.partitions)) for topic in existing)
+            topic_ids = ids[names] = tuple([topic.topic_id for topic in existing])
+        specs[member_id] = MemberSpec(topic_ids, data.targets.get(member_id, {}), member.group_instance_id)
+    assignor = preferred_assignor(data.members.values()) or limits.assignors[0]
+    targets = assign(assignor, specs, partition_counts, keeps_sizes=coordinator.behavior.assignments_keep_sizes)
+    return data._replace(
+        targets=changed_targets(data.targets, targets, data.members),
+        assignment_epoch=data.epoch,
+        assignment_timestamp_ms=now_ms,
+    )
+
+
+def preferred_assignor(members: Iterable[ConsumerMember]) -> str | None:
+    """Return the assignor that most members prefer; None if no member prefers one."""
+    counts: dict[str, int] = {}
+    for member in members:
+        if member.assignor is not None:
+            counts[member.assignor] = counts.get(member.assignor, 0) + 1
+    return max(in_hash_order(counts, java_hash), key=lambda name: counts[name], default=None)

@@ -1,0 +1,66 @@
+"""The subscribed topics of a group, and the hash by which the coordinator notices their changes (KIP-1101).
+
+Groups of consumers and share groups keep this hash in their log, where a real broker compares it, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kproto_server.cluster.topics import Topic
+
+MAGIC = b"\0"
+
+
+def metadata_hash(names: Iterable[str], topics: Mapping[str, Topic], rack_of: Callable[[int], str | None]) -> int:
+    """Return the hash of the topics that exist; 0 if none does."""
+    found: dict[str, int] = {}
+    for name in names:
+        topic = topics.get(name)
+        if topic is not None:
+            racks = tuple([_racks(partition.replicas, rack_of) for partition in topic.partitions])
+            found[name] = topic_hash(name, topic.topic_id, racks)
+    return hash_of(found)
+
+
+def hash_of(hashes: Mapping[str, int]) -> int:
+    """Return the hash of topics from the hash of each, by name; 0 for no topics."""
+    if not hashes:
+        return 0
+    return _xxh3(b"".join([struct.pack("<q", hashes[name]) for name in sorted(hashes)]))
+
+
+@lru_cache(maxsize=4096)
+def topic_hash(name: str, topic_id: bytes, racks: tuple[tuple[str, ...], ...]) -> int:
+    """Return the hash of a topic. ``racks``: of each partition those of its replicas, sorted."""
+    parts = [MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), struct.pack("<i", len(racks))]
+    for index, of_partition in enumerate(racks):
+        parts.append(struct.pack("<i", index))
+        for rack in of_partition:
+            parts += (struct.pack("<i", _length(rack)), _text(rack))
+    return _xxh3(b"".join(parts))
+
+
+def _xxh3(data: bytes) -> int:
+    """Return the hash of 64 bits as a signed number, as in Java."""
+    from xxhash import xxh3_64_digest
+
+    return int.from_bytes(xxh3_64_digest(data), "big", signed=True)
+
+
+def _racks(replicas: Iterable[int], rack_of: Callable[[int], str | None]) -> tuple[str, ...]:
+    return tuple(sorted([rack for replica in replicas if (rack := rack_of(replica)) is not None]))
+
+
+def _text(text: str) -> bytes:
+    """Return a string as the hash reads it: its UTF-16 code units, then their number."""
+    return text.encode("utf-16-le", "surrogatepass") + struct.pack("<i", _length(text))
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

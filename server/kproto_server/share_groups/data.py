@@ -1,0 +1,52 @@
+"""The state of a share group, as immutable values."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto_server.coordinator.groups import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Assignment = dict[bytes, tuple[int, ...]]
+"""Partitions by topic id, in order. Never changed in place."""
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class ShareMember(Member):
+    """A member of a share group. Replaced and never changed."""
+
+    _: KW_ONLY
+    epoch: int = 0
+    previous_epoch: int = 0
+    speaks_classic: bool = False
+    rack_id: str | None = None
+    topics: tuple[str, ...] = ()
+    """Subscribed topics by name, sorted."""
+    assigned: Assignment = field(default_factory=dict)
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic whose states were initialized."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+class ShareData(NamedTuple):
+    """All of a share group that its log has. Never changed in place."""
+
+    epoch: int
+    metadata_hash: int = 0
+    members: Mapping[str, ShareMember] = {}
+    """Members by id, in the order in which they joined."""
+    assignment_epoch: int = 0
+    assignment_ms: int = 0
+    targets: Mapping[str, Assignment] = {}
+    initialized: Mapping[bytes, TopicPartitions] = {}
+    """By topic id."""
+
+
+NO_TOPIC = TopicPartitions("", frozenset())

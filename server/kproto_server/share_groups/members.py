@@ -1,0 +1,180 @@
+"""The members of all share groups: their groups in the coordinator's registry, sessions, and subscribed topics."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import Refusal
+from kproto_server.coordinator.epoch_groups.deadlines import Deadlines
+from kproto_server.coordinator.epoch_groups.group import Write
+from kproto_server.coordinator.epoch_groups.writing import write
+from kproto_server.coordinator.subscribed_topics import metadata_hash
+from kproto_server.share_groups.data import NO_TOPIC, ShareData, TopicPartitions
+from kproto_server.share_groups.group import ShareGroup
+from kproto_server.share_groups.share_states import NO_OFFSET, SharePartitionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.share_groups.data import ShareMember
+    from kproto_server.share_groups.group_settings import GroupSettings
+    from kproto_server.share_groups.state_store import ShareStateStore
+    from kproto_server.share_groups.version_behavior import ShareBehavior
+
+
+class ShareMembers:
+    """The members of all share groups."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        coordinator: GroupCoordinator,
+        store: ShareStateStore,
+        settings_of: Callable[[str], GroupSettings],
+        behavior: ShareBehavior,
+    ) -> None:
+        self.behavior: ShareBehavior = behavior
+        self.coordinator: GroupCoordinator = coordinator
+        self.settings_of: Callable[[str], GroupSettings] = settings_of
+        self._cluster = cluster
+        self._store = store
+        self.deadlines: Deadlines[ShareGroup]
+        """The ends of the members' sessions."""
+
+    # Groups.
+
+    def group_for(self, group_id: str, *, creates: bool, now_ms: int) -> ShareGroup | Refusal:
+        """Return a share group, or why there is none. A new one is not registered before its first change."""
+        group = self.coordinator.group(group_id)
+        if isinstance(group, ShareGroup):
+            return group
+        if group is not None:
+            return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+        if not creates:
+            return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+        return ShareGroup(group_id, now_ms, self.behavior.first_group_epoch)
+
+    def known(self, group_id: str) -> ShareGroup | None:
+        """Return a share group; None if no group has the id, or one of another kind."""
+        group = self.coordinator.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
+    def write(self, group: ShareGroup, data: ShareData, now_ms: int) -> Write:
+        """Give a group its next data, and append the difference to the log."""
+        return write(self.coordinator, group, data, now_ms)
+
+    # Topics.
+
+    @property
+    def topics_version(self) -> int:
+        """A number that rises with each change of topics."""
+        return self._cluster.version
+
+    def metadata_hash(self, data: ShareData) -> int:
+        """Return the hash of the subscribed topics."""
+        names = {name for member in data.members.values() for name in member.topics}
+        return metadata_hash(names, self._cluster.topics, self._cluster.rack_of)
+
+    def subscriptions(self, data: ShareData) -> dict[str, tuple[bytes, ...]]:
+        """Return the ids of the subscribed topics that exist, by member."""
+        return {name: self.topic_ids(member) for name, member in data.members.items()}
+
+    def topic_ids(self, member: ShareMember) -> tuple[bytes, ...]:
+        """Return the ids of a member's topics that exist."""
+        topics = self._cluster.topics
+        return tuple([topics[topic].topic_id for topic in member.topics if topic in topics])
+
+    # States of share partitions.
+
+    def uninitialized(self, group: ShareGroup) -> dict[bytes, TopicPartitions]:
+        """Return the subscribed partitions that have no state yet."""
+        found = {}
+        for name in sorted(group.subscribed_topics or ()):
+            topic = self._cluster.topics.get(name)
+            if topic is None:
+                continue
+            known = group.data.initialized.get(topic.topic_id)
+            missing = frozenset(range(len(topic.partitions))) - (known.partitions if known else frozenset())
+            if missing:
+                found[topic.topic_id] = TopicPartitions(name, missing)
+        return found
+
+    def initialize(self, group: ShareGroup, now_ms: int) -> None:
+        """Begin the states of the subscribed partitions that have none."""
+        missing = self.uninitialized(group)
+        if missing:
+            begun = group.data.initialized if self.behavior.begins_added_partitions else ()
+            offsets = {
+                topic_id: dict.fromkeys(topic.partitions, 0 if topic_id in begun else NO_OFFSET)
+                for topic_id, topic in missing.items()
+            }
+            self.begin_states(group, offsets, now_ms)
+
+    def begin_states(
+        self, group: ShareGroup, offsets: Mapping[bytes, Mapping[int, int]], now_ms: int
+    ) -> dict[SharePartitionKey, int]:
+        """Begin states at start offsets, by topic id and partition; return errors, which are complete when the log is.
+
+        The group has those partitions when the log has their states.
+        """
+        if self.known(group.group_id) is None:
+            self.coordinator.groups.add(group)
+        errors: dict[SharePartitionKey, int] = {}
+
+        def settle(key: SharePartitionKey, error: int) -> None:
+            errors[key] = error
+
+        for topic_id, parts in offsets.items():
+            for partition, offset in sorted(parts.items()):
+                key = SharePartitionKey(group.group_id, topic_id, partition)
+                errors[key] = self._store.error(key, now_ms)
+                if not errors[key]:
+                    self._store.initialize(key, group.data.epoch, offset, now_ms, partial(settle, key))
+        self._store.then(lambda: self._initialized(group, [key for key, error in errors.items() if not error]))
+        return errors
+
+    def _initialized(self, group: ShareGroup, done: Iterable[SharePartitionKey]) -> None:
+        if not done or self.known(group.group_id) is not group:
+            return
+        data, now_ms = group.data, self.coordinator.clock.now_ms()
+        initialized = dict(data.initialized)
+        for _, topic_id, partition in done:
+            topic = self._cluster.topic_by_id(topic_id)
+            if topic is not None:
+                before = initialized.get(topic_id, NO_TOPIC).partitions
+                initialized[topic_id] = TopicPartitions(topic.name, before | {partition})
+        self.write(group, data._replace(initialized=initialized), now_ms)
+
+    def delete_states(self, group: ShareGroup, topic_ids: Sequence[bytes], now_ms: int) -> dict[SharePartitionKey, int]:
+        """Delete the states of topics; return errors, which are complete when the log has settled everything."""
+        errors: dict[SharePartitionKey, int] = {}
+
+        def settle(key: SharePartitionKey, error: int) -> None:
+            errors[key] = error
+
+        initialized = dict(group.data.initialized)
+        for topic_id in topic_ids:
+            for partition in sorted(initialized.pop(topic_id).partitions):
+                key = SharePartitionKey(group.group_id, topic_id, partition)
+                errors[key] = self._store.error(key, now_ms)
+                if not errors[key]:
+                    self._store.delete(key, now_ms, partial(settle, key))
+        self.write(group, group.data._replace(initialized=initialized), now_ms)
+        return errors
+
+    def delete_all_states(self, group_id: str, now_ms: int) -> None:
+        """Delete the states of a group that is deleted next."""
+        group = self.known(group_id)
+        if group is not None and group.data.initialized:
+            self.delete_states(group, list(group.data.initialized), now_ms)
+
+    def forget_topics(self, topic_ids: Collection[bytes], now_ms: int) -> None:
+        """Take the partitions of deleted topics from all groups."""
+        for group in self.coordinator.groups:
+            if isinstance(group, ShareGroup) and any(topic_id in topic_ids for topic_id in group.data.initialized):
+                kept = {name: topic for name, topic in group.data.initialized.items() if name not in topic_ids}
+                self.write(group, group.data._replace(initialized=kept), now_ms)

@@ -1,0 +1,109 @@
+"""Share sessions: which partitions a member of a share group fetches from a broker, and in which order of requests.
+
+Theory of operation. As in fetch sessions, a request with epoch 0 opens a session with its partitions, and later ones
+name only what changes: partitions to add, and to forget. Their epochs are 1, 2, ...; ShareAcknowledge counts too. Epoch
+-1 closes the session. A member has one session on each broker; a new one replaces it. A session ends with its
+connection: what the member has acquired is released then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+EPOCH_MAX = 2**31 - 1
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition of a topic that is given by its id."""
+
+    topic_id: bytes
+    partition: int
+
+
+class ShareSession:
+    """The partitions that one member fetches from one broker."""
+
+    __slots__ = ("connection", "epoch", "group_id", "known_topics", "member_id", "partitions")
+
+    def __init__(
+        self, group_id: str, member_id: str, partitions: Iterable[TopicIdPartition], connection: object
+    ) -> None:
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.connection: object = connection
+        """The connection whose end ends the session."""
+        self.epoch: int = 1
+        """The epoch that the next request must have."""
+        self.partitions: dict[TopicIdPartition, bool] = dict.fromkeys(partitions, False)
+        """In the order in which they are read; whether the next response must have the partition."""
+        self.known_topics: set[bytes] = set()
+        """The ids of topics that existed when the session got them."""
+
+    def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
+        """Apply the changes of a request."""
+        for partition in added:
+            self.partitions.setdefault(partition, True)
+        for partition in forgotten:
+            self.partitions.pop(partition, None)
+
+    def next_epoch(self) -> None:
+        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+
+    def must_return(self, partition: TopicIdPartition, *, has_records: bool, is_error: bool) -> bool:
+        """Return whether the response must have a partition; one with records is read last the next time."""
+        must = self.partitions.get(partition)
+        if must is None:
+            return True  # a later request has removed it
+        if has_records:
+            del self.partitions[partition]
+        self.partitions[partition] = is_error
+        return must or has_records or is_error
+
+
+class ShareSessions:
+    """The share sessions of one broker."""
+
+    def __init__(self, count_max: int) -> None:
+        """``count_max``: `group.share.max.share.sessions`."""
+        self._count_max = count_max
+        self._by_member: dict[tuple[str, str], ShareSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_member)
+
+    def get(self, group_id: str, member_id: str) -> ShareSession | None:
+        return self._by_member.get((group_id, member_id))
+
+    def open(
+        self, group_id: str, member_id: str, partitions: Iterable[TopicIdPartition], connection: object
+    ) -> ShareSession | ErrorCode:
+        """Return a new session, which replaces the member's other one, or an error if there are too many."""
+        self.close(group_id, member_id)
+        if len(self._by_member) >= self._count_max:
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        session = ShareSession(group_id, member_id, partitions, connection)
+        self._by_member[group_id, member_id] = session
+        return session
+
+    def resume(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
+        """Return the session of a later request, or the error that makes the member open a new one."""
+        session = self.get(group_id, member_id)
+        if session is None:
+            return ErrorCode.SHARE_SESSION_NOT_FOUND
+        if epoch not in (session.epoch, FINAL_EPOCH):
+            return ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        return session
+
+    def close(self, group_id: str, member_id: str) -> ShareSession | None:
+        """Remove a session and return it."""
+        return self._by_member.pop((group_id, member_id), None)
+
+    def of_connection(self, connection: object) -> list[ShareSession]:
+        """Return the sessions that a connection has opened."""
+        return [session for session in self._by_member.values() if session.connection is connection]

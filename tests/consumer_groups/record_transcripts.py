@@ -1,0 +1,145 @@
+"""Run the scripts against real brokers, and write the transcripts to `fixtures/consumer_groups`.
+
+    python -m tests.consumer_groups.record_transcripts 4.0.2 4.4.0 [--only two_members] [--seeds 100] [--keep]
+
+Prints the differences to kproto. ``--seeds`` runs that many random scripts, of which nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from kproto.codes import ErrorCode
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto_server.testing.in_memory import virtual_clock
+from tests.consumer_groups.members import Conversation
+from tests.consumer_groups.scripts import SCRIPTS, Script, random_script
+from tests.consumer_groups.transcripts import (
+    SETTINGS,
+    TOPICS,
+    Transcript,
+    runs_on,
+    topic_ids_by_release,
+    transcripts,
+    write,
+)
+from tests.coordinator.broker_state import new_state
+from tests.membership.in_memory_transport import InMemoryTransport
+from tests.membership.members import Step, Transport, differences
+from tests.membership.socket_transport import SocketTransport
+from tests.oracle import launcher
+from tests.waiting import wait_until
+
+AT_ONCE = 4
+
+
+def run(script: Script, transport: Transport, group_id: str, release: str) -> tuple[Step, ...]:
+    """Run a script, and return the transcript."""
+    group = Conversation(transport, group_id, release=release)
+    group.learn_topics(*TOPICS)
+    script(group)
+    return tuple(group.steps)
+
+
+def run_on_kproto(release: str, script: Script, topic_ids: Mapping[str, str]) -> tuple[Step, ...]:
+    """Run a script against kproto, in the Kafka version of the release, with the topic ids of a real broker."""
+    state = new_state(release, topics={"unused": 1}, settings=SETTINGS, clock=virtual_clock())
+    for name, partition_count in TOPICS.items():
+        topic_id = bytes.fromhex(topic_ids[name])
+        state.cluster.restore_topic(name, topic_id, partition_count, [[1]] * partition_count, {})
+    return run(script, InMemoryTransport(state), "group-of-kproto", release)
+
+
+def run_on_broker(address: str, release: str, script: Script, name: str) -> tuple[Step, ...]:
+    transport = SocketTransport(address)
+    try:
+        return run(script, transport, f"group-{name}", release)
+    finally:
+        transport.close()
+
+
+def record(release: str, scripts: dict[str, Script]) -> tuple[list[Transcript], dict[str, str]]:
+    """Run scripts against a release; return the transcripts, and the topic ids."""
+    with tempfile.TemporaryDirectory(prefix="consumer-groups-", ignore_cleanup_errors=True) as folder:
+        broker = launcher.start(release, folder=Path(folder), props=SETTINGS)
+        try:
+            topic_ids = make_ready(broker.bootstrap)
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                runs = {
+                    name: pool.submit(run_on_broker, broker.bootstrap, release, one, name)
+                    for name, one in scripts.items()
+                }
+            return [Transcript(name, release, one.result()) for name, one in runs.items()], topic_ids
+        finally:
+            launcher.stop(Path(folder))
+
+
+def make_ready(address: str) -> dict[str, str]:
+    """Create the topics, and wait for the coordinator; return the topic ids."""
+    transport = SocketTransport(address)
+    topics = tuple(
+        CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=())
+        for name, count in TOPICS.items()
+    )
+    transport.send("ready", CreateTopicsRequest(topics=topics, timeout_ms=10_000), 5)
+    transport.responses()
+
+    def is_ready() -> bool:
+        transport.send("find", FindCoordinatorRequest(key="g"), 0)
+        describe = ConsumerGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
+        transport.send("describe", describe, 0)
+        responses = dict(transport.responses())
+        if len(responses) < 2:
+            return False
+        coordinator, described = responses["find"], responses["describe"]
+        not_found = described.groups[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        return bool(coordinator.error_code == 0 and not_found)
+
+    wait_until(is_ready, "the coordinator")
+    group = Conversation(transport, "")
+    group.learn_topics(*TOPICS)
+    transport.close()
+    return {name: topic_id.hex() for name, topic_id in group.topic_ids.items()}
+
+
+def compare(found: Iterable[Transcript], scripts: dict[str, Script], topic_ids: Mapping[str, str]) -> int:
+    """Print the differences to kproto; return how many transcripts differ."""
+    different = 0
+    for theirs in found:
+        ours = run_on_kproto(theirs.release, scripts[theirs.script], topic_ids)
+        lines = differences(ours, theirs.steps)
+        different += bool(lines)
+        if lines:
+            print(f"{theirs.release} {theirs.script}", *lines, sep="\n")
+    return different
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("releases", nargs="+")
+    parser.add_argument("--only", default=",".join(SCRIPTS))
+    parser.add_argument("--seeds", type=int, default=0)
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    scripts = {name: SCRIPTS[name] for name in arguments.only.split(",") if name}
+    kept, ids = list(transcripts()), topic_ids_by_release()
+    for release in arguments.releases:
+        of_release = {name: one for name, one in scripts.items() if runs_on(name, release)}
+        randoms = {f"seed-{seed}": random_script(seed) for seed in range(arguments.seeds)}
+        found, ids[release] = record(release, of_release | randoms)
+        recorded = [one for one in found if one.script in scripts]
+        kept = [one for one in kept if one.release != release or one.script not in scripts] + recorded
+        if not arguments.dry:
+            write(kept, ids)
+        different = compare(found, scripts | randoms, ids[release])
+        print(f"{release}: {len(found)} transcripts, {different} different from kproto")
+
+
+if __name__ == "__main__":
+    main()

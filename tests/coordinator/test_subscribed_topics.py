@@ -1,0 +1,20 @@
+"""The hash of a group's subscribed topics is the one that a real broker has in its log (KIP-1101)."""
+
+from __future__ import annotations
+
+from kproto_server.coordinator.subscribed_topics import hash_of, topic_hash
+
+T = bytes.fromhex("58229b55ccb34a078337a6f8653ff36e")
+W = bytes.fromhex("38b42583a8594e76ae0a2d73e65a89e8")
+
+
+def test_the_hash_of_topics_is_that_of_a_real_broker() -> None:
+    """Records of a 4.4.0 without racks."""
+    t, w = topic_hash("t", T, ((),) * 3), topic_hash("w", W, ((),) * 7)
+    assert hash_of({}) == 0
+    assert hash_of({"w": w}) == 8886792483904677051
+    assert hash_of({"w": w, "t": t}) == 5400782198982448034
+
+
+def test_racks_count() -> None:
+    assert topic_hash("t", T, (("a", "b"),)) != topic_hash("t", T, (("a",),)) != topic_hash("t", T, ((),))

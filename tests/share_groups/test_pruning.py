@@ -1,0 +1,78 @@
+"""The log of share states is pruned: records that no state needs are deleted, and a restart needs none of them."""
+
+from __future__ import annotations
+
+from kproto_server.cluster.topics import SHARE_STATE_TOPIC
+from kproto_server.releases.kafka_version import KafkaVersion
+from kproto_server.share_groups.share_partition import ACCEPT
+from kproto_server.share_groups.share_states import SharePartitionKey, ShareState
+from tests.persistence.disk_broker import DiskBroker
+from tests.share_groups.sharers import Sharers
+from tests.share_groups.test_restarts import DiskTransport
+
+INTERVAL_MS = 300_000
+"""`share.coordinator.state.topic.prune.interval.ms`, and how old a snapshot is that is written again."""
+SETTINGS = {
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.snapshot.update.records.per.snapshot": "2",
+}
+
+
+def started(partitions: int = 1) -> tuple[DiskTransport, Sharers]:
+    transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
+    share = Sharers(transport, KafkaVersion.named("4.4"), "n")
+    share.create(partitions=partitions)
+    share.join("A")
+    share.fetch("A", *range(partitions), wait_ms=100)
+    return transport, share
+
+
+def read(share: Sharers, *offsets: int) -> None:
+    for offset in offsets:
+        share.produce(1)
+        share.fetch("A", wait_ms=0)
+        share.acknowledge("A", {0: [(offset, offset, [ACCEPT])]})
+
+
+def log_start_offset(transport: DiskTransport) -> int:
+    return transport.at.broker.state.cluster.topics[SHARE_STATE_TOPIC].partitions[0].log_start_offset
+
+
+def states(transport: DiskTransport) -> dict[SharePartitionKey, ShareState]:
+    return dict(transport.at.broker.state.share_groups.store.states)
+
+
+def test_records_before_the_last_snapshots_are_deleted() -> None:
+    transport, share = started()
+    read(share, *range(10))
+    assert log_start_offset(transport) == 0
+    transport.pass_time(INTERVAL_MS)
+    start_offset = log_start_offset(transport)
+    assert start_offset > 5
+    before = states(transport)
+    transport.kill()
+    assert states(transport) == before
+    assert log_start_offset(transport) == start_offset
+
+
+def test_a_state_that_does_not_change_does_not_keep_the_log() -> None:
+    transport, share = started(partitions=2)
+    read(share, *range(5))
+    transport.pass_time(INTERVAL_MS)
+    assert log_start_offset(transport) < 5
+    read(share, 5)
+    transport.pass_time(INTERVAL_MS + 1)
+    transport.pass_time(INTERVAL_MS)
+    assert log_start_offset(transport) > 5
+    snapshot_epochs = {key.partition: state.snapshot_epoch for key, state in states(transport).items()}
+    transport.pass_time(10 * INTERVAL_MS)
+    assert {key.partition: state.snapshot_epoch for key, state in states(transport).items()} == snapshot_epochs
+
+
+def test_a_deleted_topic_leaves_no_state() -> None:
+    transport, share = started()
+    read(share, 0)
+    share.delete_topic()
+    assert states(transport) == {}
+    transport.kill()
+    assert states(transport) == {}
