@@ -13,12 +13,14 @@ from kproto.codes import ErrorCode
 from kproto.declaration import Struct, fields_of
 from kproto.message import Request
 from kproto.messages import APIS
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kproto.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -32,14 +34,17 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.records.batch_header import TRANSACTIONAL
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.membership.members import Step, Transport
 
 TIERS: Mapping[int, Mapping[int, int]] = {
     # Clients of 0.11, of 3.8 to 3.9, and of 4.x; a release without these versions uses its newest.
-    0: {9: 1, 22: 0, 24: 0, 25: 0, 26: 0, 28: 0},
-    4: {9: 7, 22: 5, 24: 3, 25: 4, 26: 4, 28: 4},
-    5: {9: 9, 22: 5, 24: 3, 25: 4, 26: 5, 28: 5},
+    0: {0: 3, 9: 1, 22: 0, 24: 0, 25: 0, 26: 0, 28: 0},
+    4: {0: 11, 9: 7, 22: 5, 24: 3, 25: 4, 26: 4, 28: 4},
+    5: {0: 12, 9: 9, 22: 5, 24: 3, 25: 4, 26: 5, 28: 5},
 }
 
 COMES_LATER = frozenset(
@@ -208,6 +213,14 @@ class Producers:
             )
         self.send(request)
 
+    def fetch_both_offsets(self) -> None:
+        """Fetch the offsets without and with ``require_stable``."""
+        for stable in (False, True):
+            self.fetch_offsets(stable=stable)
+
+    def find_coordinator(self, group: str = "g") -> None:
+        self.send(FindCoordinatorRequest(key=self._full(group)), 0)
+
     def end(
         self,
         transactional_id: str = "a",
@@ -230,6 +243,36 @@ class Producers:
         assert isinstance(response, EndTxnResponse)
         if not response.error_code and response.producer_id != UNKNOWN:
             self.ids[transactional_id] = response.producer_id, response.producer_epoch
+
+    def produce(
+        self,
+        sequence: int,
+        count: int = 1,
+        transactional_id: str = "a",
+        *,
+        partition: int = 0,
+        pid: int | None = None,
+        epoch: int | None = None,
+        is_transactional: bool = True,
+    ) -> None:
+        """Write a batch of ``count`` records to "t" in a transaction; or, without one, as an idempotent producer."""
+        known = self._id(transactional_id, pid, epoch)
+        batch = build_record_batch(
+            [Record(None, b"v", offset=offset) for offset in range(count)],
+            producer_id=known[0],
+            producer_epoch=known[1],
+            base_sequence=sequence,
+            flags=TRANSACTIONAL if is_transactional else 0,
+        )
+        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=partition, records=batch),))
+        self.send(
+            ProduceRequest(
+                transactional_id=self._full(transactional_id) if is_transactional else None,
+                acks=-1,
+                timeout_ms=5_000,
+                topic_data=(data,),
+            )
+        )
 
     def pass_time(self, duration_ms: int) -> None:
         self._transport.pass_time(duration_ms)
@@ -274,7 +317,8 @@ class Producers:
             fields = {
                 field.name: self._as_json(getattr(value, field.name), field.name) for field in fields_of(type(value))
             }
-            fields.pop("throttle_time_ms", None)
+            for common in ("throttle_time_ms", "base_offset"):  # other scripts write to the topic, too
+                fields.pop(common, None)
             return {name: item for name, item in fields.items() if type(item) is int or item}
         if isinstance(value, bytes):
             return value.hex()

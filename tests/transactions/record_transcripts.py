@@ -7,7 +7,6 @@ Prints the differences to kproto.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +19,13 @@ from kproto_server.testing.in_memory import virtual_clock
 from kproto_server.transactions.tasks import transaction_tasks
 from tests.coordinator.broker_state import new_state
 from tests.membership.in_memory_transport import InMemoryTransport
-from tests.membership.members import Transport, differences
+from tests.membership.members import Transport
 from tests.membership.socket_transport import SocketTransport
 from tests.oracle import launcher
 from tests.transactions.producers import Producers, tiers_of
 from tests.transactions.scripts import SCRIPTS
-from tests.transactions.transcripts import SETTINGS, Transcript, transcripts, write
+from tests.transactions.transcripts import RECORDED, SETTINGS
+from tests.transcripts import Transcript
 from tests.waiting import wait_until
 
 AT_ONCE = 4
@@ -93,24 +93,5 @@ def is_ready(transport: Transport) -> bool:
     return not (first.topics[0].error_code or second.error_code or third.error_code)  # type: ignore[attr-defined]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("releases", nargs="+")
-    parser.add_argument("--only", default=",".join(SCRIPTS))
-    parser.add_argument("--compare", action="store_true", help="also run the scripts on kproto, and print differences")
-    arguments = parser.parse_args()
-    names = arguments.only.split(",")
-    kept = list(transcripts())
-    for release in arguments.releases:
-        found = record(release, names)
-        kept = [one for one in kept if one.release != release or one.script not in names] + found
-        write(kept)
-        for theirs in found if arguments.compare else ():
-            lines = differences(run_on_kproto(release, theirs.script, theirs.tier).steps, theirs.steps)
-            if lines:
-                print(f"{release} tier {theirs.tier} {theirs.script}", *lines, sep="\n")
-        print(f"{release}: {len(found)} transcripts")
-
-
 if __name__ == "__main__":
-    main()
+    RECORDED.record(__doc__, record, run_on_kproto)

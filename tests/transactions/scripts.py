@@ -14,7 +14,6 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kproto.messages.k65_describe_transactions import DescribeTransactionsRequest
 from kproto.messages.k66_list_transactions import ListTransactionsRequest
@@ -28,6 +27,8 @@ KNOWN_IDS = 3
 """The first version of InitProducerId with producer id and epoch."""
 
 MINUTE_MS = 60_000
+MARKER_MS = 500
+"""Until the markers of a transaction are in the log."""
 
 
 def script(run: Script) -> Script:
@@ -102,8 +103,8 @@ def transactions_end(producers: Producers) -> None:
         producers.add()
         pid, epoch = producers.ids["a"]
         producers.end(pid=pid + 1_000_000)
-        if producers.kafka_version.at_least(1, 0):
-            # 0.11 goes on returning CONCURRENT_TRANSACTIONS after these.
+        if producers.kafka_version.at_least(2, 8):
+            # Up to 2.5 brokers go on returning CONCURRENT_TRANSACTIONS after these.
             producers.end(epoch=epoch + 1)
             producers.end(epoch=epoch - 1)
         producers.end(commit=commit, epoch=epoch)
@@ -179,7 +180,7 @@ def a_transaction_times_out(producers: Producers) -> None:
 
 @script
 def offsets_are_added(producers: Producers) -> None:
-    producers.send(FindCoordinatorRequest(key=producers.name + "-g"), 0)
+    producers.find_coordinator()
     producers.add_offsets()
     producers.init()
     pid, epoch = producers.ids["a"]
@@ -193,17 +194,15 @@ def offsets_are_added(producers: Producers) -> None:
     producers.commit_offsets(metadata=None)
     producers.commit_offsets(group="")
     producers.commit_offsets()
-    for stable in (False, True):
-        producers.fetch_offsets(stable=stable)
+    producers.fetch_both_offsets()
     producers.end(commit=False)
     producers.pass_time(300)
-    for stable in (False, True):
-        producers.fetch_offsets(stable=stable)
+    producers.fetch_both_offsets()
 
 
 @script
 def offsets_of_wrong_producers(producers: Producers) -> None:
-    producers.send(FindCoordinatorRequest(key=producers.name + "-g"), 0)
+    producers.find_coordinator()
     producers.init()
     producers.init()
     producers.add_offsets()
@@ -217,15 +216,14 @@ def offsets_of_wrong_producers(producers: Producers) -> None:
 
 @script
 def offsets_become_visible(producers: Producers) -> None:
-    producers.send(FindCoordinatorRequest(key=producers.name + "-g"), 0)
+    producers.find_coordinator()
     producers.init()
     producers.fetch_offsets()
     for offset in (5, 6):
         producers.add_offsets()
         producers.commit_offsets(offsets={"t": {0: offset}})
         producers.commit_offsets(offsets={"t": {1: 10 * offset}})
-        for stable in (False, True):
-            producers.fetch_offsets(stable=stable)
+        producers.fetch_both_offsets()
         producers.end()
         producers.pass_time(300)
         producers.fetch_offsets(stable=True)
@@ -238,7 +236,7 @@ def offsets_become_visible(producers: Producers) -> None:
 
 @script
 def a_plain_commit_wins(producers: Producers) -> None:
-    producers.send(FindCoordinatorRequest(key=producers.name + "-g"), 0)
+    producers.find_coordinator()
     producers.init()
     producers.add_offsets()
     producers.commit_offsets(offsets={"t": {0: 5, 1: 5}})
@@ -259,7 +257,7 @@ def a_plain_commit_wins(producers: Producers) -> None:
 def a_producer_of_version_2(producers: Producers) -> None:
     if producers.version(26) < 5:
         return
-    producers.send(FindCoordinatorRequest(key=producers.name + "-g"), 0)
+    producers.find_coordinator()
     producers.init(timeout_ms=500)
     producers.commit_offsets()
     producers.pass_time(2500)
@@ -282,7 +280,7 @@ def a_producer_of_version_2(producers: Producers) -> None:
 def offsets_of_members(producers: Producers) -> None:
     if producers.version(28) < 3:
         return
-    producers.send(FindCoordinatorRequest(key=producers.name + "-g"), 0)
+    producers.find_coordinator()
     producers.init()
     producers.add_offsets()
     producers.commit_offsets(generation_id_or_member_epoch=1)
@@ -406,3 +404,38 @@ def markers_from_a_client(producers: Producers) -> None:
         marker(version, {"t": (0,)}, 4)
         marker(version, {"t": (1,)}, 0, 987_654, 0)
     producers.end(commit=False)
+
+
+@script
+def sequences_after_a_verification_that_failed(producers: Producers) -> None:
+    if not producers.kafka_version.at_least(3, 6):
+        return
+    producers.init()
+    producers.produce(5)
+    producers.add()
+    producers.produce(7)
+    producers.produce(6, is_transactional=False)
+    producers.produce(5, 2)
+    producers.produce(7)
+    producers.end()
+    producers.pass_time(MARKER_MS)
+    producers.produce(9)
+    producers.produce(8)
+    producers.add()
+    producers.produce(9)
+    producers.produce(8)
+    producers.end()
+    producers.pass_time(MARKER_MS)
+    producers.init()
+    producers.produce(3)
+    producers.add()
+    producers.produce(3)
+    producers.produce(0)
+    producers.end(commit=False)
+    producers.pass_time(MARKER_MS)
+    producers.produce(4)
+    producers.init()
+    producers.add()
+    producers.produce(2)
+    producers.produce(0, 3)
+    producers.end()

@@ -16,6 +16,7 @@ from kproto.messages.k66_list_transactions import ListTransactionsRequest
 from kproto.records.batches import Batch, read_batch
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.testing.in_memory import DAY_MS, InMemoryBroker
+from kproto_server.transactions import transitions
 from kproto_server.transactions.coordinator import MARKERS_AT_ONCE
 from kproto_server.transactions.records import read_transaction
 from kproto_server.transactions.transaction import EPOCH_MAX, TransactionValues
@@ -61,10 +62,17 @@ class Client:
         return response
 
 
-def new_broker(brokers: int = 1) -> InMemoryBroker:
-    broker = InMemoryBroker(topics={"t": 2}, brokers=brokers)
+def new_broker(brokers: int = 1, partitions: int = 2) -> InMemoryBroker:
+    broker = InMemoryBroker(topics={"t": partitions}, brokers=brokers)
     assert broker.state.cluster.ensure_internal_topic("__transaction_state", broker.clock.now_ms())
     return broker
+
+
+def with_producer() -> tuple[InMemoryBroker, Client]:
+    broker = new_broker()
+    client = Client(broker)
+    client.start()
+    return broker, client
 
 
 def values(broker: InMemoryBroker) -> TransactionValues:
@@ -77,9 +85,7 @@ def with_epoch(broker: InMemoryBroker, epoch: int) -> None:
 
 
 def test_exhausted_epochs_give_a_new_producer_id() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     first = client.producer_id
     with_epoch(broker, EPOCH_MAX - 1)
     client.start()
@@ -87,9 +93,7 @@ def test_exhausted_epochs_give_a_new_producer_id() -> None:
 
 
 def test_a_producer_that_knows_its_exhausted_epoch_may_repeat_the_request() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     first = client.producer_id
     with_epoch(broker, EPOCH_MAX - 1)
     made = client.start(producer_id=first, producer_epoch=EPOCH_MAX - 1)
@@ -100,9 +104,7 @@ def test_a_producer_that_knows_its_exhausted_epoch_may_repeat_the_request() -> N
 
 def test_an_end_with_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     """KIP-890: the markers have the last epoch of the old id."""
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     first = client.producer_id
     with_epoch(broker, EPOCH_MAX - 1)
     client.epoch = EPOCH_MAX - 1
@@ -129,9 +131,7 @@ def test_a_transaction_is_aborted_after_its_timeout(timeout_ms: int) -> None:
 
 
 def test_unused_transactional_ids_expire() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     broker.advance(days=6.9)
     assert client.add() == 0
     assert client.end().error_code == 0
@@ -163,8 +163,7 @@ def test_a_transaction_ends_when_all_its_partitions_have_a_leader_again() -> Non
 
 
 def test_a_large_transaction_ends_in_several_turns() -> None:
-    broker = InMemoryBroker(topics={"t": 3 * MARKERS_AT_ONCE})
-    assert broker.state.cluster.ensure_internal_topic("__transaction_state", broker.clock.now_ms())
+    broker = new_broker(partitions=3 * MARKERS_AT_ONCE)
     client = Client(broker)
     client.start()
     partitions = broker.state.cluster.topics["t"].partitions
@@ -201,9 +200,7 @@ def test_many_transactions_that_wait_for_a_leader_have_one_timer() -> None:
 
 def test_the_topic_can_be_read_in_memory() -> None:
     """A client that reads `__transaction_state` finds the records of transactions before and after."""
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     topic = broker.state.cluster.topics["__transaction_state"]
     broker.state.transactions.make_readable(broker.clock.now_ms())
     client.add()
@@ -211,7 +208,7 @@ def test_the_topic_can_be_read_in_memory() -> None:
     found = [
         read_transaction(record.key, record.value)
         for partition in topic.partitions
-        for batch in _batches(partition.data.read(0, 1 << 20, min_one_batch=True))
+        for batch in batches(partition.data.read(0, 1 << 20, min_one_batch=True))
         for record in batch.records()
     ]
     statuses = [one[1].status for one in found if one is not None and one[1] is not None]
@@ -223,7 +220,7 @@ def test_the_topic_can_be_read_in_memory() -> None:
     ]
 
 
-def _batches(data: bytes) -> Iterator[Batch]:
+def batches(data: bytes) -> Iterator[Batch]:
     position = 0
     while (found := read_batch(data, position)) is not None:
         batch, position = found
@@ -231,9 +228,7 @@ def _batches(data: bytes) -> Iterator[Batch]:
 
 
 def test_the_deletion_of_the_topic_forgets_transactional_ids() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     names = ("__transaction_state",)
     response: Any = client.connection.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=1000), 3)
     assert [one.error_code for one in response.responses] == [0]
@@ -241,9 +236,7 @@ def test_the_deletion_of_the_topic_forgets_transactional_ids() -> None:
 
 
 def test_a_fenced_producer_with_the_last_epoch_gets_a_new_id() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     first = client.producer_id
     with_epoch(broker, EPOCH_MAX - 1)
     client.epoch = EPOCH_MAX - 1
@@ -267,26 +260,37 @@ def test_a_node_that_does_not_lead_the_partition_is_no_coordinator() -> None:
 
 
 def test_a_reset_forgets_transactional_ids() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    broker, client = with_producer()
     broker.state.reset()
     assert client.end().error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_a_transaction_is_complete_when_its_response_comes() -> None:
+@pytest.mark.parametrize("fences", [False, True])
+def test_nothing_joins_a_transaction_whose_decision_the_log_is_writing(fences: bool) -> None:
+    """Its markers are in the queue of the log already: what is appended behind them would never end."""
     broker = new_broker()
     client = Client(broker)
     client.start()
+    client.add()
+    coordinator = broker.state.transactions
+    transaction, producer = coordinator.transactions["a"], ProducerIdAndEpoch(client.producer_id, client.epoch)
+    assert coordinator.verify("a", producer, ("t", 0)) is ErrorCode.NONE
+    decided = transaction.values._replace(epoch=client.epoch + fences)
+    transaction.pending = transitions.prepared(decided, commits=not fences, now_ms=0)
+    assert coordinator.verify("a", producer, ("t", 0)) is ErrorCode.CONCURRENT_TRANSACTIONS
+    transaction.pending = transaction.values._replace(partitions=frozenset({("t", 0), ("t", 1)}))
+    assert coordinator.verify("a", producer, ("t", 1)) is ErrorCode.NONE
+
+
+def test_a_transaction_is_complete_when_its_response_comes() -> None:
+    broker, client = with_producer()
     for _ in range(3):
         assert (client.add(), client.end().error_code) == (0, 0)
         assert values(broker).status is TransactionStatus.COMPLETE_COMMIT
 
 
 def test_transactions_are_listed_by_pattern() -> None:
-    broker = new_broker()
-    client = Client(broker)
-    client.start()
+    _, client = with_producer()
     for pattern, found in (("[ab]", 1), ("b", 0), (None, 1), ("", 1)):
         request = ListTransactionsRequest(state_filters=(), producer_id_filters=(), transactional_id_pattern=pattern)
         response: Any = client.connection.ask(request, 2)

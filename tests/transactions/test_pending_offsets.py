@@ -11,6 +11,7 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k26_end_txn import EndTxnRequest
@@ -22,6 +23,8 @@ from kproto.messages.k28_txn_offset_commit import (
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto_server.handlers.k09_offset_fetch import SMALL_OFFSETS
 from kproto_server.testing.in_memory import InMemoryBroker
+from tests.persistence.disk_broker import DiskBroker
+from tests.robustness.changes import commit, create_topic
 
 UNSTABLE = int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
@@ -144,3 +147,29 @@ def test_all_offsets_of_a_group_are_unstable_where_they_may_change() -> None:
         response: Any = client.connection.ask(request, 7)
         found = response.topics[0].partitions
         assert [(one.committed_offset, one.error_code) for one in found[:2]] == [(-1, UNSTABLE), (1, 0)]
+
+
+def test_a_stable_fetch_waits_for_commits_that_are_being_written() -> None:
+    """OF-26."""
+    broker = DiskBroker("fsync", kafka_version="4.4")
+    broker.ask(FindCoordinatorRequest(key="g"), 1)
+    broker.ask(*create_topic("t"))
+    broker.ask(*commit("g", {"t": {0: 1}}))
+    reader = broker.broker.connect("reader")
+    topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
+    fetch = OffsetFetchRequest(group_id="g", topics=topics)
+
+    def offsets() -> list[int]:
+        found: list[Any] = list(reader.responses)
+        reader.responses.clear()
+        return [response.topics[0].partitions[0].committed_offset for response in found]
+
+    broker.client.send(*commit("g", {"t": {0: 2}}))
+    reader.send(fetch, 7)
+    assert offsets() == [1]
+    reader.send(fetch.replace(require_stable=True), 7)
+    assert offsets() == []
+    broker.persistence.flush()
+    broker.persistence.drain()
+    broker.broker.deliver()
+    assert offsets() == [2]

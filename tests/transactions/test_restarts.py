@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
@@ -20,8 +21,10 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kproto.records.transaction_state import TransactionStatus
+from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.configuration.data_directory import Durability
 from kproto_server.storage.log_writer import LogWriter
+from kproto_server.testing.simulated_disk import Operation
 from kproto_server.transactions import transitions
 from kproto_server.transactions.transaction import TransactionValues
 from tests.persistence.disk_broker import DiskBroker
@@ -181,6 +184,42 @@ def test_a_kill_between_two_writes_leaves_a_whole_transaction(
     (partition,) = broker.broker.state.cluster.topics["t"].partitions
     assert not partition.data.transactions.open
     assert producer.end(commits=commits) == 0
+
+
+def test_the_decision_and_the_markers_share_a_sync() -> None:
+    broker = DiskBroker("fsync", SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    producer.begin(5)
+    synced: list[str] = []
+
+    def note(operation: Operation) -> bool:
+        if operation.kind == "sync":
+            synced.append(operation.path)
+        return False
+
+    broker.disk.fails = note
+    assert producer.end() == 0
+    assert len(synced) == 2, "the second one has the end of the transaction, for which no request waits"
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("commits", [True, False])
+def test_without_the_decision_there_are_no_markers(durability: Durability, commits: bool) -> None:
+    """The disk refuses the decision; Kafka's TransactionStateManager returns NOT_COORDINATOR then."""
+    broker = DiskBroker(durability, SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    producer.begin(5)
+    broker.disk.fails = lambda operation: operation.kind == "write" and operation.path.startswith(TRANSACTION_TOPIC)
+    assert producer.end(commits=commits) == ErrorCode.NOT_COORDINATOR
+    broker.disk.fails = lambda operation: False
+    assert producer.values.status is TransactionStatus.ONGOING
+    for _ in range(2):
+        assert producer.offset(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        _kill(broker)
+    assert producer.end(commits=commits) == 0
+    assert producer.offset(stable=True) == (5 if commits else -1, 0)
 
 
 def test_an_expired_transactional_id_stays_away() -> None:

@@ -68,7 +68,7 @@ def _checked(
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
     # DEVIATION: Kafka accepts unknown names, which plugins may have.
     for one in new:
-        if one not in SETTINGS or not SETTINGS[one].is_kafkas:
+        if one not in SETTINGS or not SETTINGS[one].is_described:
             return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
     fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
@@ -79,8 +79,7 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
         try:
             parsed = _parsed(one, value)
         except InvalidValue as invalid:
-            message = f"Invalid value {invalid.value} for configuration {one}: {invalid.reason}"
-            return Refusal(ErrorCode.INVALID_REQUEST, message)
+            return Refusal(ErrorCode.INVALID_REQUEST, str(invalid))
         if one in RETENTION_UNITS_MS and int(parsed) == 0:
             message = f"requirement failed: {one} must be unlimited (-1) or, greater than or equal to 1"
             return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -10,7 +10,7 @@ recovers without loss. The first live in-sync replica becomes the leader, with a
 from __future__ import annotations
 
 import base64
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -21,6 +21,7 @@ from kproto_server.cluster.rules import BROKER_DEFAULT, NewTopic, given_configs
 from kproto_server.cluster.topics import (
     INTERNAL_TOPICS,
     NO_LEADER,
+    SHARE_STATE_TOPIC,
     TRANSACTION_TOPIC,
     Partition,
     Refusal,
@@ -30,13 +31,17 @@ from kproto_server.cluster.topics import (
     internal_topic_configs,
 )
 from kproto_server.cluster.version_behavior import TopicBehavior
+from kproto_server.partition_log.partition_data import NO_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from kproto_server.cluster.features import FinalizedFeatures
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.security.acls import Acl, Authorizer
+    from kproto_server.security.users import Changes, ScramCredentials
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 
@@ -73,16 +78,26 @@ class Cluster:
         self.partition_count: int = 0
         """The number of partitions of all topics."""
         self.controller_id: int = NO_CONTROLLER
+        self._behind: set[int] = set()
+        """Nodes that do not replicate."""
+        self.silent: set[int] = set()
+        """Nodes that have ended, which the cluster has not noticed: they are in sync, and do not replicate."""
+        self.replica_waiters: dict[Callable[[], object], None] = {}
+        """Called when in-sync replicas may have changed: produces that wait for them."""
         self.random_bytes = random_bytes
         self.last_producer_id: int = 0
         """The newest id that `new_producer_id` has returned."""
         self.last_dropped_producer_id: int = 0
         """The newest id when the cluster was reset; its producers and those before it are unknown."""
+        self._last_kept_producer_id = 0
+        """The newest id of the producers that a snapshot has brought back."""
         self._topics_by_id: dict[bytes, Topic] = {}
         self.on_topic_deleted: Callable[[bytes, str], object] = lambda topic_id, name: None
         """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
         self._names_by_key: dict[str, dict[str, None]] = {}
         """The names of topics by their `collision_key`, of names that have one of its characters."""
+        self.authorizer: Authorizer | None = None
+        """The ACLs; None: every client may do everything. Set by `BrokerState`."""
         self.unsaved: list[Callable[[], object]] = []
         """Undo the changes of topics and configs that are not saved, in the order of the changes."""
         self.store: Callable[[], object] = lambda: None
@@ -105,14 +120,52 @@ class Cluster:
         return cls(nodes, kafka_version, topic_defaults(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:
-        """Delete all topics but the internal ones, and drop all producers. Nodes and the cluster id stay.
+        """Delete all topics but the internal ones, which lose their records, and drop all producers. Nodes and the
+        cluster id stay.
 
         So a client of the next test finds its coordinator at once, as with any broker that has run for a while.
         """
         for name in [name for name in self.topics if name not in INTERNAL_TOPICS]:
             self.delete_topic(name)
+        for partition in self._partitions():
+            partition.data = NO_DATA
         self.last_dropped_producer_id = self.last_producer_id
+        self._last_kept_producer_id = 0
+        if "features" in self.__dict__:
+            self.features.reset()
+        if "scram_credentials" in self.__dict__:
+            self.scram_credentials.changes = {}
+        if self.authorizer is not None:
+            self.authorizer.replace(())
+        for node_id in list(self._behind):
+            self.start_replication(node_id)
         self.unsaved.clear()
+
+    @cached_property
+    def features(self) -> FinalizedFeatures:
+        """The finalized features, made at their first use: they take 1 % of a start."""
+        from kproto_server.cluster.features import FinalizedFeatures
+
+        return FinalizedFeatures(self.kafka_version)
+
+    @cached_property
+    def scram_credentials(self) -> ScramCredentials:
+        """The SCRAM credentials of users, made at their first use."""
+        from kproto_server.security.users import ScramCredentials
+
+        return ScramCredentials(self.random_bytes)
+
+    @property
+    def scram_changes(self) -> Changes:
+        """What administrators have changed of the SCRAM credentials, without making `scram_credentials`."""
+        return self.scram_credentials.changes if "scram_credentials" in self.__dict__ else {}
+
+    def alter_scram_credentials(self, changes: Changes) -> None:
+        """Replace what administrators have changed of the SCRAM credentials."""
+        credentials = self.scram_credentials
+        self.version += 1
+        self.unsaved.append(partial(setattr, credentials, "changes", credentials.changes))
+        credentials.changes = changes
 
     def changed(self) -> None:
         """Raise the version, to invalidate decisions that depend on the cluster."""
@@ -135,9 +188,27 @@ class Cluster:
         self.unsaved.clear()
         self.version += 1
 
+    def finalize(self, levels: Mapping[str, int]) -> None:
+        """Replace the levels of all features."""
+        self.version += 1
+        self.unsaved.append(partial(self.features.replace, self.features.levels))
+        self.features.replace(levels)
+
+    def change_acls(self, acls: Iterable[Acl]) -> None:
+        """Have these ACLs and no others."""
+        assert self.authorizer is not None, "only a cluster with an authorizer has ACLs"
+        self.version += 1
+        self.unsaved.append(partial(self.authorizer.replace, self.authorizer.acls))
+        self.authorizer.replace(acls)
+
     def dropped_producer(self, producer_id: int) -> bool:
         """Return whether a reset has dropped the producer with an id."""
-        return 0 < producer_id <= self.last_dropped_producer_id
+        return self._last_kept_producer_id < producer_id <= self.last_dropped_producer_id
+
+    def restore_producer_ids(self, last_producer_id: int) -> None:
+        """Bring back the producers up to an id after a reset; no later id is used again."""
+        self._last_kept_producer_id = last_producer_id
+        self.last_producer_id = max(self.last_producer_id, last_producer_id)
 
     def new_producer_id(self) -> int:
         """Return an id that no producer of the cluster has."""
@@ -149,6 +220,11 @@ class Cluster:
     def alive_nodes(self) -> list[Node]:
         """Return the live nodes in the order of their ids."""
         return sorted((node for node in self.nodes.values() if node.alive), key=lambda node: node.node_id)
+
+    def rack_of(self, node_id: int) -> str | None:
+        """Return the rack of a node; None if it has none, or there is no such node."""
+        node = self.nodes.get(node_id)
+        return None if node is None else node.rack
 
     def is_alive(self, node_id: int) -> bool:
         return node_id in self.nodes and self.nodes[node_id].alive
@@ -166,17 +242,55 @@ class Cluster:
     def stop_node(self, node_id: int) -> None:
         """Stop a node: it leaves the in-sync replicas, and its partitions get other leaders or none."""
         self.version += 1
+        self.silent.discard(node_id)
         self.nodes[node_id].alive = False
         for partition in self._partitions():
-            epoch = partition.leader_epoch
-            shrinks = node_id in partition.isr and len(partition.isr) > 1
-            if shrinks:
-                partition.isr = [replica for replica in partition.isr if replica != node_id]
-            if partition.leader == node_id:
-                self._elect_leader(partition)
-            if shrinks and self.behavior.isr_shrink_raises_leader_epoch:
-                partition.leader_epoch = epoch + 1
+            self._leave_in_sync(partition, node_id)
         self._elect_controller()
+        self._wake_replica_waiters()
+
+    def _wake_replica_waiters(self) -> None:
+        for waiter in list(self.replica_waiters):
+            waiter()
+
+    def _leave_in_sync(self, partition: Partition, node_id: int) -> None:
+        """Remove a node from the in-sync replicas, unless it is the last one; it leads no longer if it has stopped."""
+        epoch = partition.leader_epoch
+        shrinks = node_id in partition.isr and len(partition.isr) > 1
+        if shrinks:
+            partition.isr = [replica for replica in partition.isr if replica != node_id]
+        if partition.leader == node_id:
+            self._elect_leader(partition)
+        if shrinks and self.behavior.isr_shrink_raises_leader_epoch:
+            partition.leader_epoch = epoch + 1
+
+    def stop_replication(self, node_id: int) -> None:
+        """Have the replicas of a node that follow others leave the in-sync replicas, until `start_replication`."""
+        self.version += 1
+        self._behind.add(node_id)
+        for partition in self._partitions():
+            if partition.leader != node_id:
+                self._leave_in_sync(partition, node_id)
+        self._wake_replica_waiters()
+
+    def start_replication(self, node_id: int) -> None:
+        """Have the replicas of a node catch up, and be in sync with the leaders."""
+        self.version += 1
+        self._behind.discard(node_id)
+        for partition in self._partitions():
+            self._join_in_sync(partition)
+        self._wake_replica_waiters()
+
+    @property
+    def behind(self) -> frozenset[int]:
+        """The nodes that do not replicate."""
+        return frozenset(self._behind)
+
+    def restore_roles(self, controller_id: int, behind: Iterable[int]) -> None:
+        """Note what nodes are and do, when partitions have leaders and in-sync replicas that fit it."""
+        self.version += 1
+        self.controller_id = controller_id
+        self._behind = set(behind)
 
     def start_node(self, node_id: int) -> None:
         """Start a node: it leads partitions without a leader if it may; all live replicas of a leader are in sync."""
@@ -186,9 +300,14 @@ class Cluster:
         for partition in self._partitions():
             if partition.leader == NO_LEADER:
                 self._elect_leader(partition)
-            if partition.leader != NO_LEADER:
-                partition.isr = [r for r in partition.replicas if r in partition.isr or self.is_alive(r)]
+            self._join_in_sync(partition)
         self._elect_controller()
+
+    def _join_in_sync(self, partition: Partition) -> None:
+        """Have all live replicas of a leader that replicate be in sync."""
+        if partition.leader != NO_LEADER:
+            followers = [r for r in partition.replicas if self.is_alive(r) and r not in self._behind]
+            partition.isr = [r for r in partition.replicas if r in partition.isr or r in followers]
 
     def _partitions(self) -> Iterable[Partition]:
         return (partition for topic in self.topics.values() for partition in topic.partitions)
@@ -346,7 +465,7 @@ class Cluster:
         return self.ensure_internal_topic(OFFSETS_TOPIC, now_ms)
 
     def ensure_internal_topic(self, name: str, now_ms: int) -> bool:
-        """Create one of `COORDINATED_TOPICS` if it is missing; return whether it exists (BA-51)."""
+        """Create one of `INTERNAL_TOPICS` if it is missing; return whether it exists (BA-51)."""
         if name in self.topics:
             return True
         count, factor = self.defaults.internal_topic(name)
@@ -360,13 +479,18 @@ class Cluster:
 
     def coordinator_of(self, group_id: str) -> Node | None:
         """Return the leader of a group's offsets partition (BA-44), or None."""
-        return self._leader_for(OFFSETS_TOPIC, group_id)
+        return self.coordinator_for(OFFSETS_TOPIC, group_id)
 
     def transaction_coordinator_of(self, transactional_id: str) -> Node | None:
         """Return the leader of a transactional id's partition, or None."""
-        return self._leader_for(TRANSACTION_TOPIC, transactional_id)
+        return self.coordinator_for(TRANSACTION_TOPIC, transactional_id)
 
-    def _leader_for(self, topic_name: str, key: str) -> Node | None:
+    def share_coordinator_of(self, key: str) -> Node | None:
+        """Return the leader of a share partition's partition of `__share_group_state`, or None."""
+        return self.coordinator_for(SHARE_STATE_TOPIC, key)
+
+    def coordinator_for(self, topic_name: str, key: str) -> Node | None:
+        """Return the leader of a key's partition of one of `INTERNAL_TOPICS`, or None."""
         topic = self.topics.get(topic_name)
         if topic is None:
             return None
@@ -403,4 +527,6 @@ def topic_defaults(settings: Settings, node_count: int) -> TopicDefaults:
         offsets_replication_factor=factor("offsets.topic.replication.factor"),
         transaction_num_partitions=settings.int("transaction.state.log.num.partitions"),
         transaction_replication_factor=factor("transaction.state.log.replication.factor"),
+        share_num_partitions=settings.int("share.coordinator.state.topic.num.partitions"),
+        share_replication_factor=factor("share.coordinator.state.topic.replication.factor"),
     )

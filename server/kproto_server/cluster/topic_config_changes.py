@@ -46,19 +46,25 @@ def replaced(
 
     ``topic_error``: an error of the topic, which is reported before errors of values.
     """
-    configs: dict[str, str] = {}
-    for name, value in wanted:
-        if value is None:
-            return null_value(name, kafka_version)
-        configs[name] = value
+    configs = with_values(wanted, kafka_version)
+    if isinstance(configs, Refusal):
+        return configs
     return topic_error or _checked(topic_name, configs, kafka_version)
 
 
-def null_value(name: str, kafka_version: KafkaVersion) -> Refusal:
-    """Return the error of AlterConfigs for a config without value."""
+def with_values(wanted: Iterable[tuple[str, str | None]], kafka_version: KafkaVersion) -> dict[str, str] | Refusal:
+    """Return the configs of AlterConfigs, or refuse those without a value."""
+    given = dict(wanted)
+    configs = {name: value for name, value in given.items() if value is not None}
+    if len(configs) == len(given):
+        return configs
     if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+        return _null_values([name for name in given if name not in configs])
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _null_values(names: Iterable[str]) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(names)}")
 
 
 def changed(
@@ -108,8 +114,9 @@ def check_changes(changes: Sequence[ConfigChange], kafka_version: KafkaVersion) 
         if value is None and operation != Operation.DELETE:
             if not behavior.explains_invalid_changes:
                 return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-            change = name if behavior.preprocesses_changes else f"{Operation(operation).name}:{name}"
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change}")
+            if behavior.preprocesses_changes:
+                return _null_values(one.name for one in changes if one.value is None and one[1] != Operation.DELETE)
+            return _null_values([f"{Operation(operation).name}:{name}"])
     return None
 
 
@@ -127,7 +134,7 @@ def _apply(
     if config is None and not kafka_version.is_kraft:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     if config is None or config.type is not ConfigType.LIST:
-        return _not_a_list(name, Operation(operation), kafka_version)
+        return not_a_list(name, Operation(operation), kafka_version)
     items = [item for item in topic_config(settings, after, name).split(",") if item]
     given = [item.strip() for item in value.split(",")]
     if operation == Operation.APPEND:
@@ -140,7 +147,8 @@ def _apply(
     return None
 
 
-def _not_a_list(name: str, operation: Operation, kafka_version: KafkaVersion) -> Refusal:
+def not_a_list(name: str, operation: Operation, kafka_version: KafkaVersion) -> Refusal:
+    """Return the error of an APPEND to, or a SUBTRACT from, a config that has one value."""
     if kafka_version.is_kraft:
         message = f"Can't {operation.name} to key {name} because its type is not LIST."
         return Refusal(ErrorCode.INVALID_CONFIG, message)

@@ -114,16 +114,28 @@ class TopicDefaults(NamedTuple):
     offsets_replication_factor: int = 3
     transaction_num_partitions: int = 50
     transaction_replication_factor: int = 3
+    share_num_partitions: int = 50
+    share_replication_factor: int = 3
 
     def internal_topic(self, name: str) -> tuple[int, int]:
-        """Return partition count and replication factor of one of `COORDINATED_TOPICS`."""
+        """Return partition count and replication factor of one of `INTERNAL_TOPICS`."""
         if name == OFFSETS_TOPIC:
             return self.offsets_num_partitions, self.offsets_replication_factor
+        if name == SHARE_STATE_TOPIC:
+            return self.share_num_partitions, self.share_replication_factor
         return self.transaction_num_partitions, self.transaction_replication_factor
 
 
 def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]:
-    """Return the configs with which brokers create one of `COORDINATED_TOPICS`."""
+    """Return the configs with which brokers create one of `INTERNAL_TOPICS`."""
+    if name == SHARE_STATE_TOPIC:
+        return {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(min(2, replication_factor)),
+            "retention.ms": "-1",
+            "segment.bytes": "104857600",
+        }
     compacted = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
     if name == OFFSETS_TOPIC:
         return compacted | {"compression.type": "producer"}

@@ -2,9 +2,11 @@
 
 Theory of operation. The leader of a transactional id's partition of `__transaction_state` coordinates it; all nodes of
 a process share the state, as the brokers of a real cluster replicate that topic. A transition is appended to the log,
-and applied once the log has it. EndTxn appends the decision, the markers of all partitions and the end of the
-transaction behind each other: the log settles them in this order, so a crash leaves a prefix, from which `finish` goes
-on. Real brokers write the markers after the response to EndTxn; here they are visible when it comes.
+and applied once the log has it. EndTxn appends the decision and behind it the markers of all partitions; when the log
+has those, the end of the transaction. A crash leaves the beginning of what was appended, so `finish` goes on from the
+decision. If the log cannot write the decision, it refuses the markers, too. Real brokers write the markers after the
+response to EndTxn; here they are visible when it comes. The end of the transaction is not waited for: without it, a
+restart writes the markers again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +15,19 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.errors import StringTooLong
-from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
+from kproto.records.partitioning import partition_for
 from kproto.records.transaction_state import TransactionStatus
+from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.cluster.topics import NO_LEADER, TRANSACTION_TOPIC
-from kproto_server.coordinator.change_log import STORAGE_ERROR
+from kproto_server.partition_log.log_config import has_too_few_in_sync
 from kproto_server.requests.deferred import NO_RESPONSE
 from kproto_server.transactions import transitions
+from kproto_server.transactions.marker_writer import MarkerWriter, end_marker
 from kproto_server.transactions.transaction import PREPARED, Transaction
 from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, ProducerIdAndEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from kproto_server.clock import Timer
     from kproto_server.cluster.cluster import Cluster, Node
@@ -43,8 +47,16 @@ IDS_AT_ONCE = 1000
 """Transactional ids that a task checks in one step."""
 
 
+LOG_ERRORS = {
+    int(ErrorCode.NOT_ENOUGH_REPLICAS): int(ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    int(ErrorCode.KAFKA_STORAGE_ERROR): int(ErrorCode.NOT_COORDINATOR),
+    int(ErrorCode.MESSAGE_TOO_LARGE): int(ErrorCode.UNKNOWN_SERVER_ERROR),
+}
+"""The errors of requests whose change the log cannot write, by the error of the write."""
 PRODUCE_ADDS_PARTITIONS_SINCE = 12
 """The version of Produce that does what AddPartitionsToTxn does."""
+FLEXIBLE_VALUES = 1
+"""The version of the values in `__transaction_state` with `transaction.version` 1 and later (KIP-890)."""
 PRODUCE_KNOWS_ABORTABLE_SINCE = 11
 """The version of Produce whose clients know TRANSACTION_ABORTABLE."""
 
@@ -79,6 +91,7 @@ class TransactionCoordinator:
         self._cluster = cluster
         self._groups = groups
         self._log_manager = log_manager
+        self._markers = MarkerWriter(cluster, groups, log_manager)
         self._with_markers: dict[str, None] = {}
         """Transactional ids with markers that the next turns write."""
         self._without_leader: dict[str, None] = {}
@@ -104,6 +117,13 @@ class TransactionCoordinator:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode(self.unavailable.get(partition.index, 0))
 
+    def _error_at_leader(self, transactional_id: str) -> ErrorCode:
+        """Return why no node coordinates a transactional id now; NONE if one does."""
+        partition = self._partition_of(transactional_id)
+        if partition is None or partition.leader == NO_LEADER:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode(self.unavailable.get(partition.index, 0)) if self.unavailable else ErrorCode.NONE
+
     def get(self, transactional_id: str) -> Transaction | None:
         """Return a transactional id; if the cluster has changed, first finish transactions that wait for leaders."""
         if self._without_leader and self._cluster.version != self._tried_version:
@@ -126,7 +146,14 @@ class TransactionCoordinator:
                 return Outcome(ErrorCode.PRODUCER_FENCED)
             self._abort(transaction, now_ms)
             return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
-        made = transitions.new_producer(transaction, timeout_ms, expected, self._cluster.new_producer_id, now_ms)
+        made = transitions.new_producer(
+            transaction,
+            timeout_ms,
+            expected,
+            self._cluster.new_producer_id,
+            now_ms,
+            keeps_start=self.behavior.keeps_start_of_last_transaction,
+        )
         return self._transit(transaction, made, now_ms)
 
     def add_partitions(
@@ -142,14 +169,15 @@ class TransactionCoordinator:
         if transaction is None:
             return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         made = transitions.with_partitions(transaction, producer, partitions, client_version, now_ms)
-        return self._transit(transaction, made, now_ms)
+        return self._transit(transaction, self._supported(made), now_ms)
 
     def verify(self, transactional_id: str, producer: ProducerIdAndEpoch, partition: TopicPartition) -> ErrorCode:
         """Return NONE if a partition is part of a producer's transaction, or why it is not."""
         transaction = self.get(transactional_id)
         if transaction is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        return transitions.verify(transaction, producer, partition)
+        error = transitions.verify(transaction, producer, partition)
+        return self.behavior.unverified_error if error is ErrorCode.TRANSACTION_ABORTABLE else error
 
     def end(
         self, transactional_id: str, producer: ProducerIdAndEpoch, *, commits: bool, client_version: int, now_ms: int
@@ -158,20 +186,40 @@ class TransactionCoordinator:
         transaction = self.get(transactional_id)
         if transaction is None:
             return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        made = transitions.ended(
-            transaction,
-            producer,
-            commits=commits,
-            client_version=client_version,
-            new_producer_id=self._cluster.new_producer_id,
-            now_ms=now_ms,
+        made = self._supported(
+            transitions.ended(
+                transaction,
+                producer,
+                commits=commits,
+                client_version=client_version,
+                new_producer_id=self._cluster.new_producer_id,
+                now_ms=now_ms,
+            )
         )
-        outcome = self._transit(transaction, made, now_ms)
-        if isinstance(made, ErrorCode) or outcome.error:
-            return outcome
-        self._end(transaction, made, now_ms)
-        outcome.values = transitions.completed(made, now_ms)
+        if isinstance(made, ErrorCode):
+            return Outcome(made, transaction.values)
+        outcome = self._decide(transaction, made, now_ms)
+        if client_version >= EPOCH_FOR_EACH_TRANSACTION:
+            outcome.values = transitions.completed(made, now_ms)
         return outcome
+
+    def join(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partition: TopicPartition, *, adds: bool
+    ) -> ErrorCode:
+        """Return NONE if a partition is part of a producer's transaction, or why it is not, wherever its coordinator is
+        (KIP-890). ``adds``: the partition becomes part of it."""
+        error = self._error_at_leader(transactional_id)
+        if error:
+            return error
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        if adds:
+            now_ms = self._groups.clock.now_ms()
+            added = self.add_partitions(transactional_id, producer, (partition,), now_ms, EPOCH_FOR_EACH_TRANSACTION)
+            error = ErrorCode(added.error)
+        else:
+            error = self.verify(transactional_id, producer, partition)
+        return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
 
     def verify_for_produce(
         self,
@@ -183,18 +231,22 @@ class TransactionCoordinator:
         api_version: int,
     ) -> ErrorCode:
         """Return NONE if a producer may begin its transaction in a partition (KIP-890)."""
-        is_verified = self.settings.current.bool("transaction.partition.verification.enable")
-        if not (self.behavior.verifies_partitions and is_verified):
-            return ErrorCode.NONE
-        name, producer, of = transactional_id or "", ProducerIdAndEpoch(producer_id, producer_epoch), (topic, partition)
-        if api_version >= PRODUCE_ADDS_PARTITIONS_SINCE:
-            now_ms = self._groups.clock.now_ms()
-            error = ErrorCode(self.add_partitions(name, producer, (of,), now_ms, EPOCH_FOR_EACH_TRANSACTION).error)
-        else:
-            error = self.verify(name, producer, of)
+        producer = ProducerIdAndEpoch(producer_id, producer_epoch)
+        adds = api_version >= PRODUCE_ADDS_PARTITIONS_SINCE
+        error = self.join(transactional_id or "", producer, (topic, partition), adds=adds)
         if error is ErrorCode.TRANSACTION_ABORTABLE and api_version < PRODUCE_KNOWS_ABORTABLE_SINCE:
             return ErrorCode.INVALID_TXN_STATE
-        return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
+        return error
+
+    def _supported(self, made: TransactionValues | ErrorCode) -> TransactionValues | ErrorCode:
+        """Return the result of a transition, or UNSUPPORTED_VERSION: with `transaction.version` 0, records cannot have
+        the version of the client (measured on all releases from 4.0.0 to 4.4.0).
+
+        DEVIATION: the transactional id of a real broker gets CONCURRENT_TRANSACTIONS from then on.
+        """
+        if isinstance(made, ErrorCode) or not made.client_version or self._cluster.features.level(TRANSACTION_VERSION):
+            return made
+        return ErrorCode.UNSUPPORTED_VERSION
 
     # Tasks.
 
@@ -223,7 +275,7 @@ class TransactionCoordinator:
             transaction = self.transactions.get(transactional_id)
             if transaction is not None:
                 transaction.markers_left += transaction.markers_without_leader
-                transaction.markers_without_leader = []
+                transaction.markers_without_leader.clear()
         self._without_leader.clear()
         left = MARKERS_AT_ONCE
         while self._with_markers and left > 0:
@@ -242,6 +294,13 @@ class TransactionCoordinator:
             if transaction.values.status in PREPARED:
                 transaction.markers_left = sorted(transaction.values.partitions, reverse=True)
                 self._with_markers[transaction.transactional_id] = None
+
+    def restore(self, values: Mapping[str, TransactionValues], now_ms: int) -> None:
+        """Write transactional ids, and go on with what was decided."""
+        for transactional_id, one in values.items():
+            self._write(transactional_id, one, now_ms, lambda error: None)
+        self.loaded([Transaction(transactional_id, one) for transactional_id, one in values.items()])
+        self.finish(now_ms)
 
     def forget(self) -> None:
         """Drop all transactional ids: their topic was deleted, or the broker is reset."""
@@ -274,6 +333,25 @@ class TransactionCoordinator:
         self._append(transaction, made, now_ms, settle)
         return outcome
 
+    def _decide(self, transaction: Transaction, decided: TransactionValues, now_ms: int) -> Outcome:
+        """Append the decision to end a transaction, and the markers behind it."""
+        outcome = Outcome(values=decided)
+
+        def settle(error: int) -> None:
+            outcome.error = error
+            if error:  # there are no markers without a decision
+                transaction.markers_left = []
+                self._with_markers.pop(transaction.transactional_id, None)
+
+        self._append(transaction, decided, now_ms, settle)
+        if not outcome.error:
+            transaction.markers_left = sorted(decided.partitions, reverse=True)
+            transaction.markers_without_leader = []
+            self._write_markers(transaction, decided, MARKERS_AT_ONCE, now_ms)
+            if transaction.markers_left:
+                self._finish_at(now_ms)
+        return outcome
+
     def _append(
         self,
         transaction: Transaction,
@@ -288,7 +366,7 @@ class TransactionCoordinator:
                 transaction.values = values
             if transaction.pending is values:
                 transaction.pending = None
-            on_settled(error)
+            on_settled(LOG_ERRORS.get(error, error))
 
         try:
             self._write(transaction.transactional_id, values, now_ms, settle)
@@ -311,61 +389,79 @@ class TransactionCoordinator:
     ) -> None:
         """Append a record, and settle it once the log has it."""
         topic, partition = self._cluster.topics.get(TRANSACTION_TOPIC), self._partition_of(transactional_id)
+        if topic is not None and partition is not None and has_too_few_in_sync(self.settings.current, topic, partition):
+            settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+            return
         if topic is None or partition is None or (self._log_manager.directory is None and not self._is_readable):
             # In memory, the tables are all there is.
             settle(0)
             return
-        from kproto_server.transactions.records import transaction_batch  # not at the start
+        from kproto_server.coordinator.internal_topics import append_record  # not at the start
+        from kproto_server.transactions.records import transaction_batch
 
-        try:
-            data = self._log_manager.data_of(topic, partition)
-            batch = transaction_batch(transactional_id, values, now_ms, self.behavior)
-            append = data.append(batch, 0, now_ms, partition.leader_epoch)
-        except OSError:
-            settle(STORAGE_ERROR)
-            return
-        if data.is_in_memory:
-            self._log_manager.wrote_to_memory(len(batch))
-
-        def settled() -> NoResponse:
-            settle(append.error)
-            return NO_RESPONSE
-
-        self._groups.log.then(settled)
+        value_version = FLEXIBLE_VALUES if self._cluster.features.level(TRANSACTION_VERSION) >= 1 else 0
+        batch = transaction_batch(transactional_id, values, now_ms, value_version)
+        append_record(self._log_manager, self._groups.log, topic, partition, batch, now_ms, settle)
 
     def _abort(self, transaction: Transaction, now_ms: int) -> None:
         """Abort an ongoing transaction, with an epoch that fences its producer."""
-        fenced = transitions.fenced(transaction.values, self.behavior)
+        # Measured on 3.9.2, and on 4.4.0 with the levels 1 and 2.
+        has_new_epochs = self._cluster.features.level(TRANSACTION_VERSION) >= EPOCH_FOR_EACH_TRANSACTION
+        raises_twice = has_new_epochs and self.behavior.aborts_raise_epoch_twice
+        fenced = transitions.fenced(
+            transaction.values, may_continue=has_new_epochs and not raises_twice, epoch_step=2 if raises_twice else 1
+        )
         decided = transitions.prepared(fenced, commits=False, now_ms=now_ms)
-        if not self._transit(transaction, decided, now_ms).error:
-            self._end(transaction, decided, now_ms)
-
-    def _end(self, transaction: Transaction, decided: TransactionValues, now_ms: int) -> None:
-        """Write the markers, and behind them the end of the transaction."""
-        transaction.markers_left = sorted(decided.partitions, reverse=True)
-        self._write_markers(transaction, decided, MARKERS_AT_ONCE, now_ms)
-        if transaction.markers_left:
-            self._finish_at(now_ms)
+        self._decide(transaction, decided, now_ms)
 
     def _write_markers(self, transaction: Transaction, decided: TransactionValues, limit: int, now_ms: int) -> int:
-        """Write at most ``limit`` markers, and the end of the transaction behind the last one; return how many."""
+        """Write at most ``limit`` markers, and end the transaction once the log has the last one; return how many."""
         name, left = transaction.transactional_id, transaction.markers_left
-        count = min(limit, len(left))
-        for _ in range(count):
-            partition = left.pop()
-            if not self._write_marker(partition, transaction, decided, now_ms):
-                transaction.markers_without_leader.append(partition)
+        if not self._keeps_epoch(name):
+            transaction.markers_without_leader += left
+            left.clear()
+        partitions = [left.pop() for _ in range(min(limit, len(left)))]
+        marker = end_marker(decided, self.coordinator_epoch(name))
+        self._markers.write(partitions, marker, now_ms, transaction.markers_without_leader)
         if left:
             self._with_markers[name] = None
-            return count
+            return len(partitions)
         self._with_markers.pop(name, None)
-        if transaction.markers_without_leader:
-            self._without_leader[name] = None
-            self._tried_version = self._cluster.version
-            self._finish_at(now_ms + RETRY_MS)
-        else:
-            self._append(transaction, transitions.completed(decided, now_ms), now_ms)
-        return count
+
+        def end() -> NoResponse:
+            if transaction.newest is not decided:
+                return NO_RESPONSE  # the log could not write the decision
+            if transaction.markers_without_leader:
+                self._without_leader[name] = None
+                self._tried_version = self._cluster.version
+                self._finish_at(now_ms + RETRY_MS)
+            else:
+                self._end(transaction, decided, now_ms)
+            return NO_RESPONSE
+
+        self._groups.log.then(end)
+        return len(partitions)
+
+    def _keeps_epoch(self, transactional_id: str) -> bool:
+        """Keep the coordinator epoch of markers before any log has them; return whether that succeeded.
+
+        After a restart, partitions would refuse the markers of a coordinator with a lower epoch.
+        """
+        topic, partition = self._cluster.topics.get(TRANSACTION_TOPIC), self._partition_of(transactional_id)
+        if topic is not None and partition is not None and self._log_manager.directory is not None:
+            try:
+                self._log_manager.data_of(topic, partition).begin_epoch(partition.leader_epoch)
+            except OSError:
+                return False
+        return True
+
+    def _end(self, transaction: Transaction, decided: TransactionValues, now_ms: int) -> None:
+        """End a transaction whose markers the log has; no request waits for the record that says so.
+
+        If the record is lost, a restart writes the markers again, which changes nothing.
+        """
+        transaction.values = transitions.completed(decided, now_ms)
+        self._write(transaction.transactional_id, transaction.values, now_ms, lambda error: None)
 
     def _finish_at(self, due_ms: int) -> None:
         """Have the clock call `finish`, at this time at the latest."""
@@ -376,42 +472,7 @@ class TransactionCoordinator:
         clock = self._groups.clock
         self._timer = clock.call_at(due_ms, lambda: self.finish(clock.now_ms()), in_background=True)
 
-    def _write_marker(
-        self, of: TopicPartition, transaction: Transaction, decided: TransactionValues, now_ms: int
-    ) -> bool:
-        """Write a marker; return whether nothing is left to do in the partition."""
-        name, index = of
-        topic = self._cluster.topics.get(name)
-        partition = topic and topic.partition(index)
-        if topic is None or not partition:
-            return True  # deleted: there are no records to decide on
-        if partition.leader == NO_LEADER:
-            return False
-        commits = decided.status is TransactionStatus.PREPARE_COMMIT
-        producer = ProducerIdAndEpoch(decided.producer_id, decided.epoch)
-        coordinator_epoch = self.coordinator_epoch(transaction.transactional_id)
-        if name == OFFSETS_TOPIC:
-            from kproto_server.coordinator.transactional_offsets import end_offsets  # not at the start
-
-            end_offsets(self._groups, index, *producer, coordinator_epoch, commits=commits, now_ms=now_ms)
-            return True
-        written = self._log_manager.append_marker(
-            topic,
-            partition,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            coordinator_epoch=coordinator_epoch,
-            commit=commits,
-            transaction_version=decided.client_version,
-            now_ms=now_ms,
-        )
-        # As in Kafka, a marker that is refused for its epoch has nothing to end.
-        return written is not ErrorCode.KAFKA_STORAGE_ERROR
-
     def coordinator_epoch(self, transactional_id: str) -> int:
         """Return the leader epoch of a transactional id's partition: markers of older ones are refused."""
         partition = self._partition_of(transactional_id)
         return 0 if partition is None else partition.leader_epoch
-
-
-__all__ = ["EPOCH_FOR_EACH_TRANSACTION", "Outcome", "ProducerIdAndEpoch", "TransactionCoordinator"]

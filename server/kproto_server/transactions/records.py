@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kproto.records.coordinator import CoordinatorRecord, encode_key, encode_value
-from kproto.records.record import Record
-from kproto.records.record_batch import build_record_batch
 from kproto.records.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,
@@ -14,14 +10,12 @@ from kproto.records.transaction_state import (
     TransactionStatus,
     read_transaction_record,
 )
-from kproto_server.transactions.transaction import TransactionValues
-
-if TYPE_CHECKING:
-    from kproto_server.transactions.version_behavior import TransactionBehavior
+from kproto_server.coordinator.offsets_log.batches import keyed_batch
+from kproto_server.transactions.transaction import NO_TIME, TransactionValues
 
 
 def transaction_batch(
-    transactional_id: str, values: TransactionValues | None, now_ms: int, behavior: TransactionBehavior
+    transactional_id: str, values: TransactionValues | None, now_ms: int, value_version: int
 ) -> bytes:
     """Return a batch with the record of a transactional id, or with its tombstone.
 
@@ -29,11 +23,12 @@ def transaction_batch(
         EncodeError: the transactional id is too long for the format.
     """
     key = encode_key(TransactionLogKey(transactional_id=transactional_id))
-    value = None if values is None else encode_value(_value(values), behavior.value_version)
-    return build_record_batch([Record(key, value, timestamp=now_ms, offset=0)])
+    value = None if values is None else encode_value(_value(values), value_version)
+    return keyed_batch(key, value, now_ms)
 
 
 def _value(values: TransactionValues) -> TransactionLogValue:
+    is_empty = values.status is TransactionStatus.EMPTY
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(values.partitions):
         topics.setdefault(topic, []).append(index)
@@ -45,10 +40,10 @@ def _value(values: TransactionValues) -> TransactionLogValue:
         producer_epoch=values.epoch,
         transaction_timeout_ms=values.timeout_ms,
         transaction_status=values.status,
-        # Kafka writes null for Empty.
-        transaction_partitions=None if values.status is TransactionStatus.EMPTY else schemas,
+        # Kafka writes null for Empty, and no time.
+        transaction_partitions=None if is_empty else schemas,
         transaction_last_update_timestamp_ms=values.updated_ms,
-        transaction_start_timestamp_ms=values.start_ms,
+        transaction_start_timestamp_ms=NO_TIME if is_empty else values.start_ms,
         client_transaction_version=values.client_version,
     )
 

@@ -80,7 +80,7 @@ class Transaction:
         self.markers_left: list[TopicPartition] = []
         """The partitions that have no marker yet, from the decision on; the last one is the next."""
         self.markers_without_leader: list[TopicPartition] = []
-        """Those among them that had no leader at the last attempt."""
+        """Those among them that had no leader at the last attempt, or whose log could not write."""
 
     @property
     def newest(self) -> TransactionValues:

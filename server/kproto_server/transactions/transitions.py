@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from kproto_server.transactions.transaction import TopicPartition
-    from kproto_server.transactions.version_behavior import TransactionBehavior
 
 EPOCH_FOR_EACH_TRANSACTION = 2
 """The `transaction.version` from which on EndTxn raises the epoch (KIP-890)."""
@@ -59,10 +58,12 @@ def new_producer(
     expected: ProducerIdAndEpoch | None,
     new_producer_id: Callable[[], int],
     now_ms: int,
+    *,
+    keeps_start: bool = False,
 ) -> TransactionValues | ErrorCode:
     """Return the values for a producer that starts, or starts again with the id and epoch that it has (KIP-360).
 
-    Only for transactional ids without a transaction in progress.
+    Only for transactional ids without a transaction in progress. ``keeps_start``: with the start of the last one.
     """
     values = transaction.values
     if expected is not None and not _is_valid(expected, values):
@@ -92,7 +93,7 @@ def new_producer(
         updated_ms=now_ms,
         status=TransactionStatus.EMPTY,
         partitions=frozenset(),
-        start_ms=NO_TIME,
+        start_ms=values.start_ms if keeps_start else NO_TIME,
         previous_producer_id=previous_producer_id,
         next_producer_id=NO_PRODUCER_ID,
     )
@@ -107,10 +108,13 @@ def _is_valid(expected: ProducerIdAndEpoch, values: TransactionValues) -> bool:
     )
 
 
-def fenced(values: TransactionValues, behavior: TransactionBehavior) -> TransactionValues:
-    """Return the values with the epoch that fences the producer of an ongoing transaction, before its abort."""
-    last_epoch = values.epoch if behavior.fenced_producer_may_continue else NO_EPOCH
-    return values._replace(epoch=values.epoch + 1, last_epoch=last_epoch)
+def fenced(values: TransactionValues, *, may_continue: bool, epoch_step: int = 1) -> TransactionValues:
+    """Return the values with the epoch that fences the producer of an ongoing transaction, before its abort.
+
+    ``may_continue``: whether this producer may repeat InitProducerId with its epoch, and gets the new one.
+    """
+    last_epoch = values.epoch if may_continue else NO_EPOCH
+    return values._replace(epoch=min(values.epoch + epoch_step, EPOCH_MAX), last_epoch=last_epoch)
 
 
 def with_partitions(
@@ -133,7 +137,9 @@ def with_partitions(
     if values.status is TransactionStatus.ONGOING:
         if values.partitions.issuperset(partitions):
             return ErrorCode.NONE
-        return values._replace(partitions=values.partitions.union(partitions), updated_ms=now_ms)
+        return values._replace(
+            partitions=values.partitions.union(partitions), updated_ms=now_ms, client_version=client_version
+        )
     return values._replace(
         status=TransactionStatus.ONGOING,
         partitions=frozenset(partitions),
@@ -149,7 +155,9 @@ def verify(transaction: Transaction, producer: ProducerIdAndEpoch, partition: To
     error = _producer_error(producer, values)
     if error:
         return error
-    if values.status in PREPARED:
+    # The markers are appended right behind the decision: nothing may be appended behind them, even before the log has
+    # settled them.
+    if values.status in PREPARED or transaction.pending not in (None, values):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.NONE if partition in values.partitions else ErrorCode.TRANSACTION_ABORTABLE
 

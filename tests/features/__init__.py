@@ -1,0 +1,1 @@
+"""The finalized features of a cluster: UpdateFeatures and ApiVersions."""

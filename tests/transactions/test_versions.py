@@ -1,0 +1,164 @@
+"""Requests whose version needs a level of `transaction.version`, and requests while transactional ids are loading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto.message import Request
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kproto.records.batch_header import TRANSACTIONAL
+from kproto_server.cluster.features import TRANSACTION_VERSION
+from kproto_server.observation.error_codes import error_codes
+from kproto_server.testing.in_memory import InMemoryBroker
+from tests.partition_log.conversation_chapters import batch
+
+UNSUPPORTED = [ErrorCode.UNSUPPORTED_VERSION]
+REQUESTS = {"produce": (0, 12), "add-v4": (24, 4), "add-v5": (24, 5), "end": (26, 5), "offsets": (28, 5)}
+
+
+class Producer:
+    """A producer with the transactional id "a", the topic "t" and the group "g"."""
+
+    def __init__(self, kafka_version: str = "4.4", level: int = 2) -> None:
+        self.broker = InMemoryBroker(kafka_version=kafka_version, topics={"t": 1})
+        cluster = self.broker.state.cluster
+        for name in ("__transaction_state", "__consumer_offsets"):
+            assert cluster.ensure_internal_topic(name, self.broker.clock.now_ms())
+        if cluster.features.level(TRANSACTION_VERSION) != level:
+            cluster.features.replace({**cluster.features.levels, TRANSACTION_VERSION: level})
+        self.sequence = 0
+        self.connection = self.broker.connect()
+        started: Any = self.connection.ask(
+            InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000), 4
+        )
+        self.producer_id, self.epoch = started.producer_id, started.producer_epoch
+
+    def errors(self, api_key: int, version: int) -> list[int]:
+        """Send the request of an API; return the error codes of the response."""
+        return error_codes(self.connection.ask(self.request(api_key, version), version))
+
+    def request(self, api_key: int, version: int) -> Request:
+        own = {"producer_id": self.producer_id, "producer_epoch": self.epoch}
+        topics = (AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
+        match api_key:
+            case 0:
+                records = batch(base_sequence=self.sequence, flags=TRANSACTIONAL, **own)
+                data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=records),))
+                return ProduceRequest(transactional_id="a", acks=-1, timeout_ms=1000, topic_data=(data,))
+            case 24 if version >= 4:
+                transaction = AddPartitionsToTxnTransaction(
+                    transactional_id="a", verify_only=False, topics=topics, **own
+                )
+                return AddPartitionsToTxnRequest(transactions=(transaction,))
+            case 24:
+                return AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id="a",
+                    v3_and_below_producer_id=self.producer_id,
+                    v3_and_below_producer_epoch=self.epoch,
+                    v3_and_below_topics=topics,
+                )
+            case 26:
+                return EndTxnRequest(transactional_id="a", committed=False, **own)
+        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+        topic = TxnOffsetCommitRequestTopic(name="t", partitions=(partition,))
+        return TxnOffsetCommitRequest(transactional_id="a", group_id="g", topics=(topic,), **own)
+
+
+@pytest.mark.parametrize("of", REQUESTS)
+def test_versions_that_need_a_higher_level_are_unsupported(of: str) -> None:
+    """Measured on 4.0.0, 4.0.2, 4.1.2, 4.2.2, 4.3.1 and 4.4.0."""
+    producer = Producer(level=0)
+    assert producer.errors(*REQUESTS[of]) == UNSUPPORTED
+    assert producer.errors(24, 3) == []
+    if of != "end":
+        # What is part of the transaction already needs no record.
+        expected = UNSUPPORTED if of == "offsets" else []
+        assert producer.errors(*REQUESTS[of]) == expected
+    assert producer.errors(26, 5) == UNSUPPORTED
+    assert producer.errors(26, 4) == []
+
+
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("of", REQUESTS)
+def test_versions_are_supported_from_level_1_on(of: str, level: int) -> None:
+    assert Producer(level=level).errors(*REQUESTS[of]) == []
+
+
+def test_releases_without_levels_support_their_versions() -> None:
+    assert Producer("3.9", level=0).errors(24, 4) == []
+
+
+def test_records_of_a_newer_epoch_do_not_keep_a_transaction_open() -> None:
+    producer = Producer("2.8", level=0)
+    assert producer.errors(24, 2) == []
+    producer.epoch += 1
+    assert producer.errors(0, 8) == []
+    producer.epoch -= 1
+    assert producer.errors(26, 2) == []
+    assert producer.errors(24, 2) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("3.7", ErrorCode.INVALID_TXN_STATE), ("3.9", ErrorCode.TRANSACTION_ABORTABLE)]
+)
+def test_partitions_that_are_no_part_of_a_transaction_are_not_verified(release: str, expected: ErrorCode) -> None:
+    """Measured on 3.7.2 and 3.9.2."""
+    producer = Producer(release, level=0)
+    request: Any = producer.request(24, 4)
+    (transaction,) = request.transactions
+    request = request.replace(transactions=(transaction.replace(verify_only=True),))
+    assert error_codes(producer.connection.ask(request, 4)) == [expected]
+
+
+@pytest.mark.parametrize(("release", "expected"), [("3.6", []), ("3.7", [ErrorCode.INVALID_TXN_STATE])])
+def test_offsets_of_a_transaction_without_them(release: str, expected: list[int]) -> None:
+    """Measured on 3.6.2 and 3.7.2."""
+    producer = Producer(release, level=0)
+    assert producer.errors(24, 3) == []
+    assert producer.errors(28, 3) == expected
+
+
+@pytest.mark.parametrize(("release", "expected"), [("4.0", []), ("4.1", [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])])
+def test_the_first_sequence_of_a_producer_that_raises_its_epoch(release: str, expected: list[int]) -> None:
+    """Measured on 4.0.2 and 4.1.2."""
+    producer = Producer(release)
+    producer.sequence = 3
+    assert producer.errors(0, 12) == expected
+    assert Producer(release).errors(0, 12) == []
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "expected"),
+    [
+        (28, 1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (28, 3, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (28, 5, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (0, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (0, 12, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (24, 3, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (26, 4, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ],
+)
+def test_requests_while_transactional_ids_are_loaded(api_key: int, version: int, expected: ErrorCode) -> None:
+    producer = Producer()
+    transactions = producer.broker.state.transactions
+    request = producer.request(api_key, version)
+    transactions.forget()
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    transactions.unavailable |= dict.fromkeys(range(50), loading)
+    assert error_codes(producer.connection.ask(request, version)) == [expected]
