@@ -16,7 +16,7 @@ from tests.partition_log.conversation_chapters import batch
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
-TOPIC, CLIENT_METRICS, GROUP = 2, 16, 32
+TOPIC, BROKER_LOGGER, CLIENT_METRICS = 2, 8, 16
 
 
 def alter(state: BrokerState, name: str, value: str, resource_type: int = TOPIC) -> Any:
@@ -44,11 +44,11 @@ def test_a_new_limit_acts_at_once() -> None:
     assert returned.value == "300"
 
 
-@pytest.mark.parametrize("resource_type", [CLIENT_METRICS, GROUP])
-def test_only_configs_of_topics_and_brokers_are_altered(resource_type: int) -> None:
+@pytest.mark.parametrize("resource_type", [BROKER_LOGGER, CLIENT_METRICS])
+def test_configs_of_loggers_and_client_metrics_are_not_altered(resource_type: int) -> None:
     refused = alter(new_state(), "a", "b", resource_type)
     assert refused.error_code == 44
-    assert "topics and brokers only" in refused.error_message
+    assert "topics, brokers and groups only" in refused.error_message
 
 
 def test_log_dirs_return_sizes() -> None:

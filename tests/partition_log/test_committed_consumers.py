@@ -17,7 +17,7 @@ from kproto.records.batches import read_batches
 from kproto.records.control import ControlType, read_end_marker
 from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch, build_record_batch
-from kproto_server.partition_log.markers import append_marker
+from kproto_server.partition_log.markers import EndMarker, append_marker
 from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.producers import BatchMetadata
@@ -110,15 +110,7 @@ class Logs:
 
     def _end(self, producer_id: int, *, commit: bool) -> None:
         for data in (self.memory, self.stored):
-            append_marker(
-                data,
-                producer_id=producer_id,
-                producer_epoch=0,
-                coordinator_epoch=0,
-                commit=commit,
-                leader_epoch=0,
-                now_ms=self._now_ms,
-            )
+            append_marker(data, EndMarker(producer_id, 0, 0, commit), 0, self._now_ms)
         ended = self.open.pop(producer_id, [])
         if not commit:
             self._aborted.update(one.offset for one in ended)

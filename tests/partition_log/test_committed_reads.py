@@ -11,6 +11,7 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
+from kproto_server.partition_log.markers import EndMarker, write_marker
 from kproto_server.partition_log.partition_data import INDEX_INTERVAL_BYTES, Append
 from kproto_server.testing import InMemoryBroker
 from tests.partition_log.conversation_chapters import batch
@@ -40,16 +41,8 @@ def fetch_request(offset: int, *, max_wait_ms: int = 0, partition_max_bytes: int
 
 def mark(state: BrokerState, *, commit: bool, epoch: int = 0, transaction_version: int = 0) -> Append | ErrorCode:
     topic = state.cluster.topics["t"]
-    return state.log_manager.append_marker(
-        topic,
-        topic.partitions[0],
-        producer_id=PRODUCER,
-        producer_epoch=epoch,
-        coordinator_epoch=0,
-        commit=commit,
-        transaction_version=transaction_version,
-        now_ms=0,
-    )
+    marker = EndMarker(PRODUCER, epoch, 0, commit, transaction_version)
+    return write_marker(state.log_manager, topic, topic.partitions[0], marker, 0)
 
 
 def test_a_fetch_waits_for_the_marker_of_a_transaction() -> None:
@@ -151,3 +144,30 @@ def test_a_transaction_that_cannot_be_verified_begins_with_an_error(
     for sequence in range(2):
         assert error_of(client.ask(produce_request(sequence), version)) == 0
     assert asked == [("id", PRODUCER, 0, "t", 0, version)] * 2
+
+
+def test_a_transaction_is_verified_before_its_records_are_looked_at() -> None:
+    """As on 4.4.0: also before the number of replicas, the acknowledgments, and the kind of topic."""
+    broker = InMemoryBroker(kafka_version="4.4", topics={"t": 1})
+    client = broker.connect()
+    no_coordinator: Any = client.ask(produce_request(0), 12)
+    assert error_of(no_coordinator) == ErrorCode.NOT_ENOUGH_REPLICAS
+    message = no_coordinator.responses[0].partition_responses[0].error_message
+    assert message.endswith("Underlying error: COORDINATOR_NOT_AVAILABLE")
+    assert broker.state.cluster.ensure_internal_topic("__transaction_state", broker.clock.now_ms())
+    topic = broker.state.cluster.topics["t"]
+    for configs in ({}, {"min.insync.replicas": "2"}, {"max.message.bytes": "10"}, {"cleanup.policy": "compact"}):
+        topic.configs = configs
+        for acks in (-1, 5):
+            refused = client.ask(produce_request(0).replace(acks=acks), 11)
+            assert error_of(refused) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_batch_that_is_repeated_behind_a_marker_has_its_own_offset() -> None:
+    broker = InMemoryBroker(kafka_version="0.11", topics={"t": 1})
+    client = broker.connect()
+    for _ in range(2):
+        response: Any = client.ask(produce_request(0), 3)
+        assert error_of(response) == 0
+        assert response.responses[0].partition_responses[0].base_offset == 0
+        mark(broker.state, commit=False)

@@ -19,6 +19,7 @@ from kproto_server.partition_log.retention import (
 )
 from tests.partition_log.conversation import Talk
 from tests.partition_log.conversation_chapters import batch, fetch, offsets, produce
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +99,29 @@ def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) ->
         assert 0 < started["large"] < 12
         assert 2 <= len(retained) < 6, retained
         assert retained[-1] == 11
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_records_expire_by_the_time_between_them(on_disk: bool, tmp_path: Path) -> None:
+    """Records of many days that are written at once, as by a backfill, are in segments of `segment.ms` each.
+
+    4.4.0 with these records and settings has the log start offset 3, too.
+    """
+    day_ms = 86_400_000
+    data = DataDirectory(str(tmp_path), "os") if on_disk else None
+    with Broker(data=data, clock="manual") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("history", segment_ms=str(day_ms), retention_ms=str(3 * day_ms))
+        for days_ago in (10, 9.5, 8, 2.5, 0):
+            produce(talk, "", "history", batch(1, timestamp=int(broker.clock.now_ms() - days_ago * day_ms)), 7)
+        broker.clock.advance(minutes=6)
+        wait_until(lambda: _start_offset(talk, "history") == 3, "the deletion: on disk, a thread syncs the file before")
+        read = fetch(talk, "", {"history": {0: 3}}, 12).responses[0].partitions[0].records
+        assert [record.offset for record in read_records(read)] == [3, 4]
+
+
+def _start_offset(talk: Talk, topic: str) -> int:
+    return int(offsets(talk, "", {topic: {0: -2}}, 5).topics[0].partitions[0].offset)
 
 
 def test_broker_retention_setting_applies_to_topics_without_their_own() -> None:

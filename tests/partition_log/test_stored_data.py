@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from kproto.codes import ErrorCode
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_records
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
+from kproto_server.partition_log.markers import EndMarker, append_marker
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
@@ -27,12 +32,14 @@ from tests.partition_log.conversation_chapters import (
     offsets,
     produce,
 )
+from tests.persistence.disk_broker import DiskBroker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kproto_server.configuration.data_directory import Durability
     from kproto_server.storage.partition_log import PartitionLog
+    from kproto_server.testing.in_memory import ConnectedPair
 
 ALL = 2**31 - 1
 
@@ -165,3 +172,91 @@ def test_consumers_read_the_offsets_topic_like_any_other(tmp_path: Path) -> None
         read = fetch(talk, "", {"__consumer_offsets": {0: 0}}, newest(talk, 1)).responses[0].partitions[0]
         assert read.high_watermark == 1
         assert b"\0\1\0\1g\0\1t\0\0\0\0" in read.records  # Kafka's key of an offset
+
+
+@settings(max_examples=60)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["plain", "idempotent", "transactional", "marker", "read"]), st.integers(0, 1)),
+        max_size=20,
+    ),
+    segment_bytes=st.integers(100, 900),
+)
+def test_batches_that_are_indexed_as_they_are_settled_are_indexed_as_they_are_read(
+    steps: list[tuple[str, int]], segment_bytes: int
+) -> None:
+    disk = SimulatedDisk()
+    log_dir, stored = opened(disk, segment_bytes)
+    for number, (kind, producer_id) in enumerate(steps):
+        epoch = number // 6
+        match kind:
+            case "plain":
+                stored.append(batch(2, timestamp=number), 1, number, epoch)
+            case "read":
+                stored.read(0, ALL, min_one_batch=False)
+            case "marker":
+                append_marker(stored, EndMarker(producer_id, 0, 0, commits=number % 2 == 0), epoch, number)
+            case _:
+                flags = TRANSACTIONAL if kind == "transactional" else 0
+                encoded = batch(1, timestamp=number, producer_id=producer_id, producer_epoch=0, flags=flags)
+                stored.producers.check(producer_id, 0, -1, 1, refuses_unknown=False)  # completes the index
+                stored.append(encoded, 0, number, epoch, producer_id)
+    stored.refresh_index()
+    log_dir.close()
+    _, again = opened(disk, segment_bytes)
+    again.refresh_index()
+    assert stored._columns() == again._columns()
+    assert stored.epochs == again.epochs
+    assert stored.transactions.open == again.transactions.open
+    assert stored.transactions.aborted_in(0, ALL) == again.transactions.aborted_in(0, ALL)
+
+
+def test_batches_of_producers_are_not_read_again() -> None:
+    disk = SimulatedDisk()
+    _, stored = opened(disk, 10_000)
+    with mock.patch.object(StoredData, "_index_file", autospec=True, side_effect=StoredData._index_file) as read:
+        for number in range(10):
+            stored.append(batch(1, producer_id=7, flags=TRANSACTIONAL), 0, 0, 0, 7)
+            append_marker(stored, EndMarker(7, number, 0, commits=True), 0, 0)
+    assert read.call_count == 1, "there is no index before the first batch"
+
+
+@pytest.mark.parametrize("writes_before", [0, 1])
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_a_batch_that_was_not_written_is_the_next_one_of_its_producer(
+    durability: Durability, writes_before: int
+) -> None:
+    """Later ones, which the producer has sent already, would take its sequence."""
+    broker = DiskBroker(durability, kafka_version="4.4")
+    broker.broker.state.cluster.create_topic("t", partition_count=1, replication_factor=1)
+    others = broker.broker.connect()
+
+    def send(client: ConnectedPair, sequence: int) -> None:
+        records = batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=records),))
+        client.send(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
+
+    def settled(client: ConnectedPair) -> int:
+        broker.persistence.flush()
+        broker.persistence.drain()
+        broker.advance(1)
+        response: Any = client.responses[0]
+        client.responses.clear()
+        return int(response.responses[0].partition_responses[0].error_code)
+
+    for sequence in range(writes_before):
+        send(broker.client, sequence)
+        assert settled(broker.client) == 0
+    first = writes_before
+    broker.disk.fails = lambda operation: operation.kind == "write" and operation.path.startswith("t-0/0")
+    send(broker.client, first)
+    broker.persistence.flush()
+    send(others, first + 1)  # queued behind the first one
+    next_error = ErrorCode.KAFKA_STORAGE_ERROR if durability == "fsync" else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert [settled(broker.client), settled(others)] == [ErrorCode.KAFKA_STORAGE_ERROR, next_error]
+    broker.disk.fails = lambda operation: False
+    found = []
+    for sequence in (first + 2, first + 1, first, first + 1, first + 2):
+        send(broker.client, sequence)
+        found.append(settled(broker.client))
+    assert found == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 2 + [0] * 3

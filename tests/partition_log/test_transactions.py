@@ -10,7 +10,7 @@ from kproto.codes import ErrorCode
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
 from kproto.records.control import ControlType, read_end_marker
-from kproto_server.partition_log.markers import append_marker
+from kproto_server.partition_log.markers import EndMarker, append_marker
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.producers import BatchMetadata, sequence_after
 from kproto_server.partition_log.transactions import AbortedTransaction
@@ -58,15 +58,7 @@ def append(
 def end(
     data: PartitionData, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 3
 ) -> Append | ErrorCode:
-    return append_marker(
-        data,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        coordinator_epoch=coordinator_epoch,
-        commit=commit,
-        leader_epoch=0,
-        now_ms=1000,
-    )
+    return append_marker(data, EndMarker(producer_id, epoch, coordinator_epoch, commit), 0, 1000)
 
 
 def test_a_marker_is_the_batch_of_a_real_broker(data: PartitionData) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kproto_server.configuration.data_directory import DataDirectory, Durability
 from kproto_server.persistence.persistence import Persistence
-from kproto_server.testing import InMemoryBroker, SimulatedDisk
+from kproto_server.testing import InMemoryBroker, SimulatedDisk, virtual_clock
+from kproto_server.testing.in_memory import START_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,20 +26,35 @@ SETTINGS = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.
 class DiskBroker:
     """One process at a time on one disk; `restart` begins the next. It is a client of its own broker (`ask`)."""
 
-    def __init__(self, durability: Durability, settings: Mapping[str, str] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        durability: Durability,
+        settings: Mapping[str, str] | None = None,
+        seed: int = 0,
+        kafka_version: str = KAFKA_VERSION,
+    ) -> None:
         self.disk = SimulatedDisk(seed=seed)
         self._data = DataDirectory("simulated", durability)
+        self.kafka_version = kafka_version
+        """Of the processes that start from now on."""
         self._settings = {**SETTINGS, **(settings or {})}
         self._chance = random.Random(seed)  # noqa: S311 - reproducible
+        self._start_ms = START_MS
         self._start()
 
     def _start(self) -> None:
         self._posted: deque[Callable[[], object]] = deque()
         seed = self._chance.getrandbits(32)  # each process makes other topic ids
-        broker = self.broker = InMemoryBroker(kafka_version=KAFKA_VERSION, settings=self._settings, seed=seed)
+        broker = self.broker = InMemoryBroker(
+            kafka_version=self.kafka_version, settings=self._settings, seed=seed, clock=virtual_clock(self._start_ms)
+        )
         self.persistence = Persistence(self._data, broker.state, self._posted.append, self.disk)
         self.client: ConnectedPair = broker.connect()
         self._run_posted()
+
+    def _restart(self) -> None:
+        self._start_ms = self.broker.clock.now_ms() + 1  # producer ids begin with the time
+        self._start()
 
     def _run_posted(self) -> None:
         while self._posted:
@@ -63,9 +79,9 @@ class DiskBroker:
     def kill(self) -> None:
         """Kill the process and start the next one."""
         self.disk = self.disk.kill()
-        self._start()
+        self._restart()
 
     def lose_power(self, *, loses_all: bool) -> None:
         """Let the power fail, and start again; all changes that are not synced are lost, or any of them."""
         self.disk = self.disk.crash(None if loses_all else self._chance)
-        self._start()
+        self._restart()

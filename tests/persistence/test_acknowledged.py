@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ from kproto_server.testing.simulated_disk import Operation
 from tests.persistence.disk_broker import DiskBroker
 from tests.robustness.changes import (
     BROKER,
+    GROUP,
     TOPIC,
     State,
     alter_config,
@@ -28,6 +28,7 @@ from tests.robustness.changes import (
     delete_records,
     delete_topic,
     errors_of,
+    group_configs,
     join,
     leave,
     new_producer_id,
@@ -136,15 +137,23 @@ def test_what_was_acknowledged_holds_after_a_power_loss(change: str, loses_all: 
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_producer_ids_are_never_used_twice(durability: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_producer_ids_are_never_used_twice(durability: Any) -> None:
     """Ids begin with the time of the start, in its milliseconds; no process is killed and started again within one."""
-    times = itertools.count(time.time(), 0.001)
-    monkeypatch.setattr(time, "time", lambda: next(times))
     broker = DiskBroker(durability)
     ids = [do(broker, new_producer_id()).producer_id for _ in range(3)]
     broker.kill()
     ids += [do(broker, new_producer_id()).producer_id for _ in range(3)]
     assert len(set(ids)) == 6
+
+
+def test_a_fetch_waits_for_its_own_partition_only() -> None:
+    """Its waiter is called by appends to other partitions neither of its own broker nor of another one."""
+    waiters = []
+    for seed in range(2):
+        broker = DiskBroker("os", seed=seed)
+        do(broker, create_topic("t", 2), produce("t", [b"a"], 0), produce("t", [b"a"], 1))
+        waiters += [partition.data.waiters for partition in broker.broker.state.cluster.topics["t"].partitions]
+    assert len({id(one) for one in waiters}) == 4
 
 
 def test_deleted_records_that_are_not_saved_are_an_error() -> None:
@@ -273,3 +282,25 @@ def test_a_member_that_left_is_not_back_after_a_kill() -> None:
     assert not errors_of(broker.client.responses.pop())
     broker.lose_power(loses_all=True)
     assert ("members", "members") not in shown(broker)
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_configs_of_groups_hold_after_a_kill_and_are_undone_if_they_are_not_saved(durability: Any) -> None:
+    broker = DiskBroker(durability, kafka_version="4.4.0")
+    do(broker, set_config(GROUP, "g", "consumer.session.timeout.ms", "46000"))
+    do(broker, set_config(GROUP, "g", "share.auto.offset.reset", "earliest"))
+    do(broker, set_config(GROUP, "h", "share.auto.offset.reset", "earliest"))
+    do(broker, set_config(GROUP, "h", "share.auto.offset.reset", None))
+    broker.disk.fails = lambda operation: "topics.json" in operation.path
+    response = broker.ask(*set_config(GROUP, "g", "consumer.session.timeout.ms", "47000"))
+    assert errors_of(response) == [56]
+    broker.disk.fails = lambda operation: False
+    expected = {
+        ("config", "g", "consumer.session.timeout.ms"): "46000",
+        ("config", "g", "share.auto.offset.reset"): "earliest",
+    }
+    broker.kill()
+    for _ in range(2):
+        assert {**group_configs(broker, "g"), **group_configs(broker, "h")} == expected
+        if durability == "fsync":
+            broker.lose_power(loses_all=True)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from kproto.errors import CorruptLog
 from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.group_commit import GroupCommit
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.storage.log_writer import Durability, GroupCommit
+from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.segment_sync import SegmentSync
 from kproto_server.storage.topics_file import StoredTopic
@@ -40,6 +41,7 @@ class CrashHarness:
         """Blocking work of the compaction, not done yet."""
         self._may_have_lost = False
         """Whether the power failed in ``os`` mode: any unsynced batch may be lost."""
+        self._has_failed_logs = False
         log_dir = self._open_log_dir()
         log_dir.create_logs(TOPIC, PARTITIONS)
         log_dir.save_topics([StoredTopic(TOPIC, bytes(16), ((0,),) * PARTITIONS, {}, PARTITIONS)])
@@ -107,17 +109,22 @@ class CrashHarness:
         """Finish the group commit if it is synced."""
         if self._group_commit is None or not self._is_synced:
             return
-        in_doubt = self._group_commit.needs_sync
-        finished, self._group_commit = self._group_commit, None
-        for commit, error in self.log_dir.writer.finish(finished):
-            self._respond(commit, error, in_doubt=in_doubt and finished.failure is not None)
+        settled = self.log_dir.writer.finish(self._group_commit)
+        self._is_synced = settled is not None
+        if settled is not None:
+            finished, self._group_commit = self._group_commit, None
+            written = {id(commit) for _, commit, _, _ in finished.entries}
+            for commit, error in settled:
+                in_doubt = finished.failure is not None and id(commit) in written
+                self._respond(commit, error, in_doubt=in_doubt)
 
     def run_group_commits(self) -> None:
         """Write, sync and finish everything that is queued or in flight."""
-        for _ in range(2):
-            self.begin()
+        self.begin()
+        while self._group_commit is not None:
             self.sync()
             self.finish()
+            self.begin()
 
     def step_background_sync(self) -> None:
         """Begin a background sync, or run the one that was begun, or end the one that was run."""
@@ -196,6 +203,9 @@ class CrashHarness:
             assert self.disk.open_file_count == 0, f"{self.disk.open_file_count} files are left open"
 
     def _drop(self) -> None:
+        # Of a group commit in flight, the batches of a log that could not be written fail without the others.
+        if self._group_commit is not None and self._group_commit.failed_logs:
+            self._has_failed_logs = True
         if isinstance(self._compaction, Generator):
             self._compaction.close()
         self._group_commit = self._segment_sync = self._compaction = self._work = None
@@ -212,12 +222,13 @@ class CrashHarness:
             self.log_dir = self._open_log_dir(repair=True)
         self.trace += self.log_dir.report
         self.check()
-        self._may_have_lost = False
+        self._may_have_lost = self._has_failed_logs = False
 
     def check(self) -> None:
         """Check each log against its model."""
+        contents = [read_log(self.disk, partition) for partition in range(PARTITIONS)]
         for partition, model in enumerate(self.models):
-            found, offsets = read_log(self.disk, partition)
+            found, offsets = contents[partition]
             if self._may_have_lost:
                 problem = model.problem_after_loss(found)
                 assert problem is None, f"log {partition} has {problem}: {found}"
@@ -227,5 +238,12 @@ class CrashHarness:
                 assert model.explains(found), (
                     f"log {partition} has {found}\nacknowledged: {model.acknowledged}\npending: {model.pending}"
                 )
-            model.adopt(found)
             assert self.log(partition).next_offset > max(offsets, default=-1)
+        if not self._may_have_lost and not self._has_failed_logs:
+            numbers = [0, *(commit.number for model in self.models for commit in model.pending)]
+            assert any(
+                all(model.explains(found, last) for model, (found, _) in zip(self.models, contents, strict=True))
+                for last in numbers
+            ), "the logs together do not have the first of the pending commits"
+        for model, (found, _) in zip(self.models, contents, strict=True):
+            model.adopt(found)

@@ -63,16 +63,21 @@ class LogModel:
         assert self.pending[0] is commit, f"{commit} is acknowledged before {self.pending[0]}"
         self.pending.pop(0).apply(self.acknowledged)
 
-    def explains(self, found: State) -> bool:
-        """Return whether the acknowledged commits and a prefix of the pending ones have this result."""
+    def explains(self, found: State, last: int | None = None) -> bool:
+        """Return whether the acknowledged commits and a prefix of the pending ones have this result.
+
+        ``last``: the number of the last commit in the prefix, or of a commit of another log; None: any prefix.
+        """
         state = dict(self.acknowledged)
-        if state == found:
+        if state == found and last is None:
             return True
         for commit in self.pending:
+            if last is not None and commit.number > last:
+                break
             commit.apply(state)
-            if state == found:
+            if state == found and last is None:
                 return True
-        return False
+        return state == found and last is not None
 
     def problem_after_loss(self, found: State) -> str | None:
         """Return what is wrong with a log that may have lost any batch: a value never sent, or a commit in part."""

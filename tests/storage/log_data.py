@@ -62,9 +62,11 @@ def run_group_commit(log_dir: LogDir) -> list[int]:
     """Write and sync the queued batches; return the error of each."""
     group_commit = log_dir.writer.begin()
     assert group_commit is not None
-    if group_commit.needs_sync:
+    while True:
         group_commit.sync()
-    return [error for _, error in log_dir.writer.finish(group_commit)]
+        settled = log_dir.writer.finish(group_commit)
+        if settled is not None:
+            return [error for _, error in settled]
 
 
 def write_file(disk: Disk, path: str, content: bytes) -> None:

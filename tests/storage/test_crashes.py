@@ -14,10 +14,11 @@ from collections.abc import Callable
 import pytest
 
 from kproto.errors import DecodeError, LogError
-from kproto_server.storage import compaction, interrupted_compaction, recovery
+from kproto_server.storage import compaction, interrupted_compaction, log_dir, recovery
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
+from kproto_server.storage.group_commit import GroupCommit
 from kproto_server.storage.log_scan import LogScan, ScanResult
-from kproto_server.storage.log_writer import Durability, GroupCommit
+from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.partition_log import LogSync, PartitionLog
 from kproto_server.storage.recovery import Recovery
 from kproto_server.storage.retained_records import RetainedRecords
@@ -29,7 +30,7 @@ REPETITIONS = 10 if os.environ.get("KPROTO_HYPOTHESIS") == "exhaustive" else 1
 EVENTS = {
     "fsync": (
         "crash", "kill", "close", "power lost during the start", "batches from the write-ahead log", "compacted",
-        "in doubt", "never acknowledged", "segments synced: None", ": 56", "Input/output error", "No space left",
+        "in doubt", "segments synced: None", ": 56", "Input/output error", "No space left",
     ),
     "os": ("kill", "close", "power lost during the start", "compacted", ": 56", "Input/output error", "No space left"),
 }  # fmt: skip
@@ -90,6 +91,7 @@ SABOTAGE: dict[str, list[tuple[object, str, object]]] = {
     "recovery checks nothing": [
         (LogScan, "segment", lambda self, file, size, *_: ScanResult(size, self.next_offset, None))
     ],
+    "the write-ahead log is not synced before it is restored": [(log_dir, "sync_write_ahead_log", do_nothing)],
     "recovery does not restore": [(Recovery, "_restore", do_nothing)],
     "recovery leaves later segments": [(Recovery, "_remove", do_nothing)],
     "merged segments are left": [
@@ -116,4 +118,4 @@ def test_sabotage_is_found(sabotage: str, monkeypatch: pytest.MonkeyPatch) -> No
     for owner, name, replacement in SABOTAGE[sabotage]:
         monkeypatch.setattr(owner, name, replacement)
     with pytest.raises((AssertionError, LogError, DecodeError)):
-        count_events(range(300), "fsync", power_fails=True)
+        count_events(range(1000), "fsync", power_fails=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 
 import pytest
@@ -13,7 +15,7 @@ from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
-from kproto_server.testing.simulated_disk import Operation, SimulatedDisk
+from kproto_server.testing.simulated_disk import Operation, PowerLost, SimulatedDisk
 from tests.storage.log_data import TOPIC, append, batch_of, log_values, new_log_dir, run_group_commit
 
 STORAGE_ERROR, TOO_LARGE = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE
@@ -149,14 +151,14 @@ def test_a_failed_sync_fails_its_group_commit_and_all_later_writes() -> None:
     assert values(reopened) == [[b"before"], [b"after"]]
 
 
-def test_segments_are_synced_if_the_write_ahead_log_cannot_be_written() -> None:
+def test_a_group_commit_fails_if_the_write_ahead_log_cannot_be_written() -> None:
     log_dir = new("fsync")
     assert append(log_dir, 0, b"before") == 0
     fail(log_dir, ("write",), lambda path: path in NAMES)
-    assert append(log_dir, 0, b"without") == 0
+    assert append(log_dir, 0, b"without") == STORAGE_ERROR
     fail(log_dir, ())
     assert append(log_dir, 0, b"after") == 0
-    assert values(after_power_loss(log_dir)) == [[b"before"], [b"without"], [b"after"]]
+    assert values(after_power_loss(log_dir)) == [[b"before"], [b"after"]]
 
 
 @pytest.mark.parametrize("has_background_syncs", [True, False])
@@ -244,3 +246,81 @@ def test_a_small_disk_gets_a_small_write_ahead_log() -> None:
     log_dir = new("fsync", capacity_bytes=1_200_000, wal_size_bytes=4 << 20)
     assert disk_of(log_dir).size_of(NAMES[0]) == 524288
     assert append(log_dir, 0, b"x") == 0
+
+
+def test_a_power_loss_leaves_a_whole_group_commit_or_nothing_of_it() -> None:
+    """It may take any part of what was not synced, at any operation of the disk."""
+    counts = set()
+    for operations in range(8):
+        for seed in range(20):
+            log_dir = new("fsync")
+            assert append(log_dir, 0, b"before") == append(log_dir, 1, b"before") == 0
+            disk = disk_of(log_dir)
+            disk.operations_left = operations
+            with suppress(PowerLost):
+                for partition in range(2):
+                    log_dir.writer.append(log_dir.logs[TOPIC, partition], *batch_of(b"together"), None)
+                run_group_commit(log_dir)
+            chance = random.Random(seed)  # noqa: S311 - reproducible
+            recovered = reopen(disk.crash(chance), "fsync")
+            found = values(recovered)
+            assert found == values(recovered, 1)
+            counts.add(len(found))
+    assert counts == {1, 2}
+
+
+def test_batches_fail_with_those_that_they_may_rely_on() -> None:
+    """A batch that is queued behind one that fails; all batches, if a log fails that others rely on."""
+    for writes_first in (False, True):
+        log_dir = new("fsync", partitions=3)
+        logs = [log_dir.logs[TOPIC, partition] for partition in range(3)]
+        logs[2].writes_first = writes_first
+        fail(log_dir, ("write",), lambda path, name=logs[2].directory: path.startswith(name))  # type: ignore[misc]
+        writer = log_dir.writer
+        for log in logs:
+            assert writer.append(log, *batch_of(b"first"), f"first {log.partition}") == 0
+        group_commit = writer.begin()
+        assert group_commit is not None
+        for log in logs:
+            assert writer.append(log, *batch_of(b"behind"), f"behind {log.partition}") == 0
+        settled = None
+        while settled is None:
+            group_commit.sync()
+            settled = writer.finish(group_commit)
+        others = STORAGE_ERROR if writes_first else 0
+        expected = {"first 0": others, "first 1": others, "first 2": STORAGE_ERROR, "behind 2": STORAGE_ERROR}
+        if writes_first:
+            expected |= {"behind 0": STORAGE_ERROR, "behind 1": STORAGE_ERROR}
+        assert dict(settled) == expected
+        fail(log_dir, ())
+        assert append(log_dir, 2, b"after") == 0
+        after = [b"first"], [b"behind"]
+        for found in (log_dir, after_power_loss(log_dir)):
+            assert values(found, 2) == [[b"after"]]
+            assert values(found, 0) == values(found, 1) == ([] if writes_first else list(after))
+
+
+def test_a_synced_log_has_a_durable_directory_although_its_recovery_point_cannot_be_saved() -> None:
+    log_dir = new("fsync")
+    log_dir.create_log("new", 0)
+    log = log_dir.logs["new", 0]
+    fail(log_dir, ("write",), lambda path: path.startswith("kproto.recovery"))
+    assert log_dir.writer.append(log, *batch_of(b"x"), None) == 0
+    assert run_group_commit(log_dir) == [0]
+    log_dir.writer.sync_everything()
+    after = deepcopy(disk_of(log_dir)).crash(None)
+    assert read_all(after, log.active_path) == read_all(disk_of(log_dir), log.active_path)
+
+
+def test_a_group_commit_has_as_many_batches_as_fit_into_the_write_ahead_log() -> None:
+    log_dir = new("fsync")
+    writer, log = log_dir.writer, log_dir.logs[TOPIC, 0]
+    expected = [[b"%d" % number * 500] for number in range(10)]
+    for (value,) in expected:
+        assert writer.append(log, *batch_of(value), None) == 0
+    counts = []
+    while writer.queued:
+        counts.append(len(run_group_commit(log_dir)))
+    assert len(counts) > 2
+    assert sum(counts) == 10
+    assert values(after_power_loss(log_dir)) == expected

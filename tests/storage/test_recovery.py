@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.errors import CorruptBatch, CorruptLog
+from kproto.records.batches import read_batches
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
@@ -226,11 +227,41 @@ def test_new_batches_get_the_newest_epoch_of_the_checkpoint() -> None:  # LF-53
     assert read_all(disk, EPOCHS) == b"0\n2\n0 0\n7 5\n"
 
 
-def test_epochs_that_begin_after_the_end_are_removed() -> None:
+def test_the_newest_epoch_begins_at_the_end_at_the_latest() -> None:
     disk = disk_with("os", OLD)
-    write_file(disk, EPOCHS, b"0\n3\n0 0\n3 5\n7 6\n")
-    assert reopen(disk, "os").logs[TOPIC, 0].epoch == 3
-    assert read_all(disk, EPOCHS) == b"0\n2\n0 0\n3 5\n"
+    write_file(disk, EPOCHS, b"0\n4\n0 0\n3 5\n6 6\n7 8\n")
+    assert reopen(disk, "os").logs[TOPIC, 0].epoch == 7
+    assert read_all(disk, EPOCHS) == b"0\n2\n0 0\n7 5\n"
+
+
+def test_an_epoch_of_a_new_log_is_durable() -> None:
+    """The write-ahead log restores the batches of a log whose directory was lost, and has no epoch without batches."""
+    disk = SimulatedDisk()
+    log_dir = new_log_dir(disk, 1, durability="fsync", wal_size_bytes=4096)
+    log_dir.create_log("new", 0)
+    log_dir.logs["new", 0].begin_epoch(2)
+    disk = disk.crash(None)
+    assert read_all(disk, "new-0/leader-epoch-checkpoint") == b"0\n2\n0 0\n2 0\n"
+
+
+@pytest.mark.parametrize("loses_checkpoint", [False, True])
+def test_batches_of_the_write_ahead_log_keep_their_epochs(loses_checkpoint: bool) -> None:
+    """The segment has lost them, and the checkpoint, which is synced, says where their epochs begin."""
+    disk = SimulatedDisk()
+    log_dir = new_log_dir(disk, 1, durability="fsync", wal_size_bytes=4096)
+    assert append(log_dir, 0, *OLD) == 0
+    for epoch in (1, 3):
+        log_dir.logs[TOPIC, 0].begin_epoch(epoch)
+        assert append(log_dir, 0, *NEW) == 0
+    disk = disk.crash(None)
+    if loses_checkpoint:
+        disk.remove(EPOCHS)
+    log_dir = reopen(disk, "fsync")
+    assert values(log_dir) == [OLD, NEW, NEW]
+    batches = read_batches(read_all(disk, FIRST_SEGMENT))
+    assert [batch.header.partition_leader_epoch for batch in batches] == [0, 1, 3]  # type: ignore[union-attr]
+    assert log_dir.logs[TOPIC, 0].epoch == 3
+    assert read_all(disk, EPOCHS) == b"0\n3\n0 0\n1 5\n3 10\n"
 
 
 @pytest.mark.parametrize("checkpoint", [None, b"9\n1\n5 0\n"], ids=["missing", "of another version"])

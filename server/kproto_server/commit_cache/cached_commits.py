@@ -16,7 +16,8 @@
 #   chance, a hundred thousand groups that commit in turn would evict each other's entries before their next commit.
 # - Templates are shared: a broker has few distinct lists of partitions, whatever the number of groups.
 #
-# Entries are found by the bytes of the group id, as they stand in the frame.
+# Entries are found by the bytes of the group id as they stand in the frame, as characters: for a group id in ASCII that
+# key is the string that the entry has anyway.
 
 from __future__ import annotations
 
@@ -53,20 +54,22 @@ CANDIDATES_MAX = 200_000
 """Counters in use before all are set to 0: more would be shared by too many groups."""
 UNUSED_MAX = 16
 """Entries of one candidate that may be replaced without ever being used."""
+KEY_ENCODING = "latin-1"
+"""One character for each byte, whatever the bytes are."""
 SHORTEST_COMMIT_BYTES = 20
 """No OffsetCommit is shorter."""
 
 
 class CachedCommits:
-    """The cached commits of all groups. Only `CommitCache` calls its methods."""
+    """The cached commits of all groups. Only `CommitCache` calls its methods, and fault rules `drop_all`."""
 
     def __init__(self, coordinator: GroupCoordinator, cluster: Cluster) -> None:
         self.coordinator = coordinator
         self.cluster = cluster
         self._offsets = coordinator.offsets
         """The store whose groups the entries belong to."""
-        self._entries: dict[bytes, CacheEntry] = {}
-        self._turns: deque[bytes] = deque()
+        self._entries: dict[str, CacheEntry] = {}
+        self._turns: deque[str] = deque()
         """The groups that have entries, in the order in which their entries may be evicted."""
         self._size_bytes = 0
         self._templates: dict[tuple[int, int], list[RequestTemplate]] = {}
@@ -77,7 +80,7 @@ class CachedCommits:
 
     def find(self, frame: bytes) -> CacheEntry | None:
         """Return the entry of a frame's sender if the frame repeats its template."""
-        entry = self._entries.get(group_id_in(frame))
+        entry = self._entries.get(_key(group_id_in(frame)))
         if entry is None:
             return None
         template = entry.template
@@ -88,14 +91,14 @@ class CachedCommits:
     def find_in_template(self, frame: bytes, sender: bytes, template: RequestTemplate) -> CacheEntry | None:
         """As `find`, for a frame that has the constant bytes of this template."""
         if template.is_simple:
-            entry = self._entries.get(sender)
+            entry = self._entries.get(_key(sender))
             if entry is None or entry.template is template:
                 return entry
         return self.find(frame)
 
     def apply(self, entry: CacheEntry) -> None:
         """Make an entry the latest commit of its group."""
-        key = entry.frame[entry.template.group]
+        key = _key(entry.frame[entry.template.group])
         # Two members of a group, or two clients, have an entry each. The one that commits takes the place of the other,
         # which its connection still has, and takes it back with its next commit.
         if self._entries.get(key) is not entry:
@@ -121,6 +124,7 @@ class CachedCommits:
             self._clear()
         candidates = self._candidates
         group = request.group_id.encode()
+        key = request.group_id if request.group_id.isascii() else _key(group)
         index = _candidate(group, len(frame))
         if not candidates[index]:
             self._note_candidate(index)
@@ -128,7 +132,7 @@ class CachedCommits:
         # Checked in the order of their costs. Most candidates end here, as their commits come only once.
         if candidates[index] > UNUSED_MAX or not _is_accepted(request, response) or _depends_on_the_group(request):
             return
-        before = self._entries.get(group)
+        before = self._entries.get(key)
         if before is None and not self._make_room(ENTRY_SIZE_BYTES + len(frame)):
             return
         template = self._template(frame, body_position, context, request, response_frame)
@@ -137,7 +141,7 @@ class CachedCommits:
         # An entry that was used before it was replaced shows that caching this commit is worth it: the count starts
         # again.
         candidates[index] = 2 if before is not None and before.usage == USED else candidates[index] + 1
-        self._put(group, CacheEntry(template, frame, context, request))
+        self._put(key, CacheEntry(template, frame, context, request))
 
     def _note_candidate(self, index: int) -> None:
         # Dropping all counters costs each group one more commit on the reference path.
@@ -147,6 +151,12 @@ class CachedCommits:
         self._candidates[index] = 1
         self._candidates_in_use += 1
 
+    def drop_all(self) -> None:
+        """Evict all entries: commits take the reference path until they are learned again."""
+        self._turns.clear()
+        for key, entry in list(self._entries.items()):
+            self._evict(key, entry)
+
     def _clear(self) -> None:
         """Drop all entries: the offsets topic was deleted, and all groups with it."""
         self._offsets = self.coordinator.offsets
@@ -154,7 +164,7 @@ class CachedCommits:
         self._turns.clear()
         self._size_bytes = 0
 
-    def _put(self, key: bytes, entry: CacheEntry) -> None:
+    def _put(self, key: str, entry: CacheEntry) -> None:
         before = self._entries.get(key)
         if before is None:
             self._turns.append(key)
@@ -176,10 +186,10 @@ class CachedCommits:
             self._evict(key, entry)
         return True
 
-    def _evict(self, key: bytes, entry: CacheEntry) -> None:
+    def _evict(self, key: str, entry: CacheEntry) -> None:
         del self._entries[key]
         self._size_bytes -= entry.size_bytes
-        self._candidates[_candidate(key, entry.template.frame_size)] = 1
+        self._candidates[_candidate(key.encode(KEY_ENCODING), entry.template.frame_size)] = 1
         entry.is_evicted = True  # a connection may still have it
         if entry.store is not None:
             entry.store.settle(entry.group_id)
@@ -214,6 +224,10 @@ class CachedCommits:
             templates.append(made)
             self._template_count += 1
         return made
+
+
+def _key(group: bytes) -> str:
+    return group.decode(KEY_ENCODING)
 
 
 def _candidate(group: bytes, frame_size: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.requests.context import RequestContext
 
-ENTRY_SIZE_BYTES = 390
+ENTRY_SIZE_BYTES = 310
 """Memory of an entry besides its frame: objects, and what dictionaries need for it."""
 
 NEVER_USED, USED, IDLE = range(3)

@@ -151,6 +151,10 @@ class FetchSessionCache:
         """The number of partitions of all sessions."""
         return self._partition_count
 
+    def find(self, session_id: int) -> FetchSession | None:
+        """Return a session without using it."""
+        return self._by_id.get(session_id)
+
     def close(self, session_id: int) -> None:
         """Remove a session, if it exists."""
         session = self._by_id.pop(session_id, None)

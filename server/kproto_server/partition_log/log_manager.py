@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.codes import ErrorCode
-from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.fetch_sessions import FetchSessionCache
-from kproto_server.partition_log.markers import append_marker
 from kproto_server.partition_log.retention import MemoryLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kproto.codes import ErrorCode
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.partition_log.partition_data import Append, PartitionData
+    from kproto_server.partition_log.partition_data import PartitionData
 
     VerifyTransaction = Callable[[str | None, int, int, str, int, int], ErrorCode]
     """Returns whether a transaction has a partition: NONE, or the error of Produce. Its arguments are transactional id,
@@ -23,15 +21,14 @@ if TYPE_CHECKING:
 
 SESSION_ID_BYTES = 4
 SESSION_ID_MAX = 2**31 - 1
-MARKER_SIZE_BYTES = 78
 
 
 class LogManager:
     """The partitions of all topics, for the handlers that read and write records."""
 
     __slots__ = (
-        "_fetch_sessions", "_memory", "_random_bytes", "_settings", "_topics", "data_of", "directory",
-        "save_start_offsets", "verify_transaction",
+        "_fetch_sessions", "_memory", "_random_bytes", "_topics", "data_of", "directory", "save_start_offsets",
+        "settings", "verify_transaction",
     )  # fmt: skip
 
     def __init__(
@@ -39,7 +36,7 @@ class LogManager:
     ) -> None:
         """``random_bytes``: the source of fetch session ids."""
         self._topics = topics
-        self._settings = settings
+        self.settings: DynamicSettings = settings
         self._random_bytes = random_bytes
         self._memory = MemoryLimit(settings.current.int("records.memory.max.bytes"))
         self._fetch_sessions: dict[int, FetchSessionCache] = {}
@@ -58,7 +55,7 @@ class LogManager:
         """Return the fetch sessions of one node."""
         found = self._fetch_sessions.get(node_id)
         if found is None:
-            slots = self._settings.current.int("max.incremental.fetch.session.cache.slots")
+            slots = self.settings.current.int("max.incremental.fetch.session.cache.slots")
             found = self._fetch_sessions[node_id] = FetchSessionCache(slots, self._random_session_id)
         return found
 
@@ -74,42 +71,3 @@ class LogManager:
         if self._memory.add(size):
             partitions = (partition for topic in self._topics.values() for partition in topic.partitions)
             self._memory.drop_excess(partition.data for partition in partitions)
-
-    def append_marker(
-        self,
-        topic: Topic,
-        partition: Partition,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
-        commit: bool,
-        transaction_version: int = 0,
-        now_ms: int,
-    ) -> Append | ErrorCode:
-        """Append the marker that ends a producer's transaction in a partition, or return why it is refused.
-
-        ``transaction_version``: of WriteTxnMarkers v2, 0 before.
-
-        With a data directory, the append has its error when the log has written the batch: ``coordinator.log.then``
-        runs a function at that time.
-        """
-        timestamp_type = topic_config(self._settings.of(partition.leader), topic.configs, "message.timestamp.type")
-        try:
-            data = self.data_of(topic, partition)
-            append = append_marker(
-                data,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                coordinator_epoch=coordinator_epoch,
-                commit=commit,
-                transaction_version=transaction_version,
-                leader_epoch=partition.leader_epoch,
-                has_append_time=timestamp_type == "LogAppendTime",
-                now_ms=now_ms,
-            )
-        except OSError:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        if data.is_in_memory:
-            self.wrote_to_memory(MARKER_SIZE_BYTES)
-        return append

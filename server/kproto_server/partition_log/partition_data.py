@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.batch_header import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, header_struct
+from kproto.records.batches import first_offset
 from kproto.records.record_batch import read_header
 from kproto_server.partition_log.precheck import ATTRIBUTES_POSITION
 from kproto_server.partition_log.producers import BatchMetadata, ProducerStates, sequence_after
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 NO_TIMESTAMP = -1
 PRODUCER_HEADER = header_struct(
-    "base_offset", "attributes", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"
+    "attributes", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"
 )
 INDEX_INTERVAL_BYTES = 4096
 """`index.interval.bytes`."""
@@ -92,9 +94,34 @@ class PartitionData:
         self._index_batch(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
         self.next_offset = base_offset + last_offset_delta + 1
         if producer_id != NO_PRODUCER_ID and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL:
-            self._index_producer(stored)
+            self._index_producer(batch, base_offset)
         self.notify_waiters()
         return Append(base_offset)
+
+    def add_stored(self, batch: bytes) -> None:
+        """Append a batch of a log, with its own offset and epoch, and what it says of its producer."""
+        header = read_header(batch)
+        last_offset = header.base_offset + header.last_offset_delta
+        self._batches.append(batch)
+        epoch = header.partition_leader_epoch
+        self._index_batch(header.base_offset, last_offset, len(batch), header.max_timestamp, epoch)
+        self.next_offset = last_offset + 1
+        self._index_producer(batch, header.base_offset, restores_producers=True)
+
+    def copy(self) -> PartitionData:
+        """Return a copy of records in memory, without waiters."""
+        copy = PartitionData(self.start_offset)
+        copy.next_offset, copy.size_bytes = self.next_offset, self.size_bytes
+        copy.epochs = self.epochs.copy()
+        copy.known_producers = deepcopy(self.known_producers)
+        copy.known_transactions = deepcopy(self.known_transactions)
+        for own, other in zip(copy._columns(), self._columns(), strict=True):
+            own += other[self._first :]  # type: ignore[operator]  # columns of the same type
+        return copy
+
+    def append_in_flight(self, base_offset: int) -> Append | None:
+        """Return an append that the log has not settled; None if it has. In memory, it settles each at once."""
+        return None
 
     def _index_batch(self, base_offset: int, last_offset: int, size: int, max_timestamp: int, epoch: int) -> None:
         """Add the newest batch to the index."""
@@ -105,9 +132,9 @@ class PartitionData:
         if not self.epochs or self.epochs[-1].epoch < epoch:
             self.epochs.append(EpochStart(epoch, base_offset))
 
-    def _index_producer(self, batch: bytes, *, restores_producers: bool = False) -> None:
+    def _index_producer(self, batch: bytes, base_offset: int, *, restores_producers: bool = False) -> None:
         """Add a batch with a producer id to the transactions; ``restores_producers``: and to the producers."""
-        base_offset, attributes, timestamp_ms, producer_id, epoch, sequence, count = PRODUCER_HEADER.unpack_from(batch)
+        attributes, timestamp_ms, producer_id, epoch, sequence, count = PRODUCER_HEADER.unpack_from(batch)
         if producer_id == NO_PRODUCER_ID:
             return
         is_transactional = bool(attributes & TRANSACTIONAL)
@@ -155,6 +182,13 @@ class PartitionData:
         """Return batches by their indexes."""
         return b"".join(self._batches[index:end])
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Note a newer leader epoch before a batch of it is appended. In memory, there is nothing to keep.
+
+        Raises:
+            OSError: the log cannot keep the epoch.
+        """
+
     def notify_waiters(self) -> None:
         """Call all waiters. A waiter may remove itself."""
         for waiter in list(self.waiters):
@@ -176,6 +210,12 @@ class PartitionData:
             remaining -= sizes[end]
             end += 1
         return self._read_batches(index, end) if end > index else b""
+
+    def end_of_batch(self, offset: int) -> int:
+        """Return the offset after the batch that has an offset, or after the next one; the log end offset if none."""
+        self.refresh_index()
+        index = bisect_left(self._last_offsets, offset)
+        return self._last_offsets[index] + 1 if index < len(self._last_offsets) else self.next_offset
 
     def end_of_read(self, offset: int, size: int) -> int:
         """Return an offset behind the batches that a read of this offset and size has returned.
@@ -242,7 +282,7 @@ class PartitionData:
         self.known_transactions.clear()
         self.known_producers.clear()
         for batch in self._batches[self._first :]:
-            self._index_producer(batch, restores_producers=True)
+            self._index_producer(batch, first_offset(batch), restores_producers=True)
         self.notify_waiters()
 
     def drop_oldest(self) -> int:

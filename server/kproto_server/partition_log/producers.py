@@ -9,6 +9,10 @@ lost. A new producer epoch begins at sequence 0. Sequence numbers have 31 bits a
 A producer with a transactional id has at most one open transaction in a partition, and all its batches belong to it.
 The marker that ends the transaction has a producer epoch, too: it fences producers with a lower epoch, and raises that
 of the producer. Of two transaction coordinators, the one with the higher coordinator epoch is right.
+
+The first batch of a transaction is verified by the transaction coordinator (KIP-890). While batches wait for that, or
+it has failed, no batch is appended that follows the lowest of them: the producer repeats it, and would find its
+sequence taken. The same holds for batches that the log could not write.
 """
 
 from __future__ import annotations
@@ -31,6 +35,14 @@ class BatchMetadata(NamedTuple):
     last_sequence: int
     base_offset: int
     timestamp_ms: int
+
+
+class Verification(NamedTuple):
+    """The lowest sequence that was verified, could not be, or was not written, since the producer has last written."""
+
+    epoch: int
+    lowest_sequence: int
+    since_ms: int
 
 
 class ProducerState:
@@ -68,13 +80,14 @@ class ProducerState:
 class ProducerStates:
     """The producers of one partition."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "_verifications")
 
     def __init__(self) -> None:
         self._by_id: dict[int, ProducerState] = {}
+        self._verifications: dict[int, Verification] = {}
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self._by_id.keys() | self._verifications.keys())
 
     def check(
         self,
@@ -93,7 +106,11 @@ class ProducerStates:
         ``after_marker_error``: the error if it is not 0 in an epoch of which only a marker is known.
         """
         producer = self._by_id.get(producer_id)
+        verification = self._verifications.get(producer_id) if self._verifications else None
+        is_early = verification is not None and first_sequence > verification.lowest_sequence
         if producer is None:
+            if is_early:
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             is_refused = refuses_unknown and first_sequence != 0
             return ErrorCode.UNKNOWN_PRODUCER_ID if is_refused else ErrorCode.NONE
         if epoch < producer.epoch:
@@ -103,8 +120,10 @@ class ProducerStates:
             for batch in producer.batches:
                 if (batch.first_sequence, batch.last_sequence) == (first_sequence, last_sequence):
                     return batch
-            if first_sequence != sequence_after(producer.batches[-1].last_sequence, 1):
+            if is_early or first_sequence != sequence_after(producer.batches[-1].last_sequence, 1):
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        elif is_early:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         elif first_sequence != 0:
             return after_marker_error if epoch == producer.epoch else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if producer.transaction_first_offset is not None and not is_transactional:
@@ -128,6 +147,14 @@ class ProducerStates:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED
         return ErrorCode.NONE
 
+    def begin_verification(self, producer_id: int, epoch: int, first_sequence: int, now_ms: int) -> None:
+        """Note that a batch that begins a transaction is verified."""
+        known = self._verifications.get(producer_id)
+        if known is None:
+            self._verifications[producer_id] = Verification(epoch, first_sequence, now_ms)
+        elif epoch > known.epoch or (epoch == known.epoch and first_sequence < known.lowest_sequence):
+            self._verifications[producer_id] = Verification(epoch, first_sequence, known.since_ms)
+
     def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
         """Return whether a producer has a transaction of this epoch in the partition."""
         producer = self._by_id.get(producer_id)
@@ -145,15 +172,20 @@ class ProducerStates:
         producer.batches.append(batch)
         producer.last_append_ms = now_ms
         producer.last_timestamp_ms = batch.timestamp_ms
+        if self._verifications:
+            self._verifications.pop(producer_id, None)
         if is_transactional and producer.transaction_first_offset is None:
             producer.transaction_first_offset = batch.base_offset
 
     def add_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
         """Add a marker that was appended: it ends the transaction, and its epoch is that of the producer."""
-        producer = self._by_id.setdefault(producer_id, ProducerState(epoch))
+        producer = self._by_id.get(producer_id)
+        if producer is None:
+            producer = self._by_id[producer_id] = ProducerState(epoch)
         producer.raise_epoch(epoch)
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_first_offset = None
+        self._verifications.pop(producer_id, None)
         producer.last_append_ms = producer.last_timestamp_ms = now_ms
 
     def items(self) -> list[tuple[int, ProducerState]]:
@@ -163,10 +195,14 @@ class ProducerStates:
     def clear(self) -> None:
         """Remove all producers."""
         self._by_id.clear()
+        self._verifications.clear()
 
-    def remove(self, producer_id: int) -> None:
-        """Remove a producer, if it is known."""
-        self._by_id.pop(producer_id, None)
+    def lose(self, producer_id: int, epoch: int, first_sequence: int) -> None:
+        """Remove a producer whose batch or marker was not written. It repeats a batch before others that follow it."""
+        producer = self._by_id.pop(producer_id, None)
+        if first_sequence != NO_SEQUENCE:
+            since_ms = 0 if producer is None else producer.last_append_ms
+            self.begin_verification(producer_id, epoch, first_sequence, since_ms)
 
     def remove_expired(self, before_ms: int) -> None:
         """Remove the producers without a transaction, and without an append since a time
@@ -178,6 +214,9 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._by_id[producer_id]
+        self._verifications = {
+            producer_id: one for producer_id, one in self._verifications.items() if one.since_ms > before_ms
+        }
 
 
 def sequence_after(sequence: int, count: int) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kproto_server.clock import Clock
-    from kproto_server.cluster.topics import Topic
+    from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
 
@@ -55,18 +55,45 @@ class RetentionTask(PeriodicTask):
                     yield
                 if self._topics.get(topic.name) is not topic:
                     break  # deleted between two steps
-                data, leader = partition.data, partition.leader
-                if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
-                    continue
-                if leader not in configs:
-                    configs[leader] = self._config(topic, leader)
-                config, is_compacted = configs[leader]
-                if isinstance(data, StoredData):
-                    # DEVIATION: records of compacted topics on disk do not expire: the cleaner may use the segments.
-                    if self._delete_stored is not None and not is_compacted:
-                        self._delete_stored(data, config, now_ms)
-                else:
-                    yield from self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
+                yield from self._check(topic, partition, configs, now_ms)
+
+    def check_topic(self, topic: Topic, now_ms: int) -> dict[int, int]:
+        """Delete and compact records of one topic; return the log start offset of each partition, that on disk soon."""
+        configs: dict[int, tuple[RetentionConfig, bool]] = {}
+        ends = {}
+        for partition in topic.partitions:
+            stored_end = self._stored_end(topic, partition, now_ms)
+            for _ in self._check(topic, partition, configs, now_ms):
+                pass
+            ends[partition.index] = max(partition.log_start_offset, stored_end)
+        return ends
+
+    def _stored_end(self, topic: Topic, partition: Partition, now_ms: int) -> int:
+        """Return the offset after the expired segments of a partition on disk; 0 if there are none."""
+        data = partition.data
+        if not isinstance(data, StoredData) or isinstance(data, OffsetsTopicData):
+            return 0
+        config, is_compacted = self._config(topic, partition.leader)
+        segments = data.segments(config.segment_ms)
+        count = 0 if is_compacted else expired_count(segments, now_ms, data.start_offset, config)
+        return segments[count - 1].next_offset if count else 0
+
+    def _check(
+        self, topic: Topic, partition: Partition, configs: dict[int, tuple[RetentionConfig, bool]], now_ms: int
+    ) -> Iterator[None]:
+        """Check one partition; ``configs``: those of its topic so far, by leader."""
+        data, leader = partition.data, partition.leader
+        if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
+            return
+        if leader not in configs:
+            configs[leader] = self._config(topic, leader)
+        config, is_compacted = configs[leader]
+        if isinstance(data, StoredData):
+            # DEVIATION: records of compacted topics on disk do not expire: the cleaner may use the segments.
+            if self._delete_stored is not None and not is_compacted:
+                self._delete_stored(data, config, now_ms)
+        else:
+            yield from self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
 
     def _config(self, topic: Topic, leader: int) -> tuple[RetentionConfig, bool]:
         settings = self._settings.of(leader)

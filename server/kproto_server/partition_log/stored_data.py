@@ -2,7 +2,8 @@
 
 Theory of operation. The index of `PartitionData` comes from the batch headers in the segment files. It is not read at
 the start of the broker but at the first access, and then continued each time that the log has grown. Only headers are
-read, so a large batch costs no more than a small one; message sets of old releases have to be decoded. If compaction
+read, so a large batch costs no more than a small one; message sets of old releases have to be decoded. A producer with
+an id needs the index for each batch: its batches are indexed when they are settled, without reading them. If compaction
 has rewritten segments, the index is built again. A read of records is one read per segment file.
 
 The index ends before the first batch that is not settled: consumers see a batch when the log has reported that it is
@@ -25,7 +26,7 @@ from kproto.records.batch_header import (
     header_struct,
 )
 from kproto.records.batches import read_batch
-from kproto_server.partition_log.partition_data import Append, PartitionData
+from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, PartitionData
 from kproto_server.partition_log.retention import SegmentSummary
 
 if TYPE_CHECKING:
@@ -50,11 +51,15 @@ READ_SIZE = 1 << 16
 class PendingAppend:
     """A batch that the log has not settled yet."""
 
-    __slots__ = ("_append", "_data", "_next_offset", "_producer_id")
+    __slots__ = ("_append", "_batch", "_data", "_epoch", "_next_offset", "_producer_id")
 
-    def __init__(self, data: StoredData, append: Append, next_offset: int, producer_id: int) -> None:
+    def __init__(
+        self, data: StoredData, append: Append, batch: bytes, epoch: int, next_offset: int, producer_id: int
+    ) -> None:
         self._data = data
         self._append = append
+        self._batch = batch
+        self._epoch = epoch
         self._next_offset = next_offset
         self._producer_id = producer_id
 
@@ -62,10 +67,14 @@ class PendingAppend:
         """Called once by the log, with 0 or the error of the write."""
         self._append.error = error
         data = self._data
+        if data.in_flight.get(self._append.base_offset) is self._append:
+            del data.in_flight[self._append.base_offset]
         if error:
-            data.restore_producer(self._producer_id)
+            data.restore_producer(self._producer_id, self._batch)
         else:
             data.next_offset = self._next_offset
+            if self._producer_id != NO_PRODUCER_ID:
+                data.index_settled(self._batch, self._append.base_offset, self._epoch)
             data.notify_waiters()
 
 
@@ -82,7 +91,7 @@ class StoredData(PartitionData):
 
     __slots__ = (
         "_disk", "_indexed", "_log", "_log_version", "_lost_producers", "_positions", "_restores_producers",
-        "_segments", "_writer",
+        "_segments", "_writer", "in_flight",
     )  # fmt: skip
 
     is_in_memory = False
@@ -102,6 +111,8 @@ class StoredData(PartitionData):
         self._restores_producers = True
         """Whether the first index is not complete yet. Later batches come through `append`, whose caller adds them."""
 
+        self.in_flight: dict[int, Append] = {}
+        """The appends that the log has not settled, by base offset."""
         self._lost_producers: set[int] = set()
         """Producers that the next index restores."""
 
@@ -118,12 +129,20 @@ class StoredData(PartitionData):
     ) -> Append:
         """Hand a whole batch of magic 2 to the log, which settles the append when the batch is written."""
         log = self._log
-        if epoch > log.epoch:
-            log.begin_epoch(epoch)
+        self.begin_epoch(epoch)
         append = Append(log.next_offset)
-        item = PendingAppend(self, append, append.base_offset + last_offset_delta + 1, producer_id)
+        self.in_flight[append.base_offset] = append
+        item = PendingAppend(self, append, batch, log.epoch, append.base_offset + last_offset_delta + 1, producer_id)
         self._writer.append_to(log, item, batch, last_offset_delta + 1)
         return append
+
+    def append_in_flight(self, base_offset: int) -> Append | None:
+        return self.in_flight.get(base_offset)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Keep a newer leader epoch across restarts."""
+        if epoch > self._log.epoch:
+            self._log.begin_epoch(epoch)
 
     def refresh_index(self) -> None:
         """Index the batches that were appended since the last call.
@@ -142,10 +161,30 @@ class StoredData(PartitionData):
         self._restores_producers = False
         self._lost_producers.clear()
 
-    def restore_producer(self, producer_id: int) -> None:
+    def index_settled(self, batch: bytes, base_offset: int, epoch: int) -> None:
+        """Index a batch that the log has just settled, unless `refresh_index` has to read others before it."""
+        log = self._log
+        segment, position = self._indexed
+        end_position = position + len(batch)
+        end = log.end
+        is_next = bool(self._last_offsets) and self._last_offsets[-1] + 1 == base_offset
+        is_written = end.base_offset == segment and end.position >= end_position
+        is_complete = self._log_version == log.version and not self._restores_producers and not self._lost_producers
+        if not (is_next and is_written and is_complete):
+            return
+        _, _, _, _, attributes, delta, max_timestamp, _ = HEADER.unpack_from(batch)
+        self._positions.append(position)
+        self._segments.append(segment)
+        self._index_batch(base_offset, base_offset + delta, len(batch), max_timestamp, epoch)
+        if attributes & TRANSACTIONAL:
+            self._index_producer(batch, base_offset)
+        self._indexed = segment, end_position
+
+    def restore_producer(self, producer_id: int, batch: bytes) -> None:
         """Make a producer what the log says: a batch or marker of it was not written."""
         if producer_id != NO_PRODUCER_ID:
-            self.known_producers.remove(producer_id)
+            _, _, _, epoch, first_sequence, _ = PRODUCER_HEADER.unpack_from(batch)
+            self.known_producers.lose(producer_id, epoch, first_sequence)
             self._lost_producers.add(producer_id)
             self._clear_index()
 
@@ -197,7 +236,7 @@ class StoredData(PartitionData):
                     batch = data[position - start : position - start + needed]
                     if len(batch) < needed:
                         batch = file.read_at(position, needed)
-                    self._index_producer(batch, restores_producers=restores)
+                    self._index_producer(batch, base_offset, restores_producers=restores)
             position += size
         return position
 
@@ -215,14 +254,20 @@ class StoredData(PartitionData):
                 file.close()
         return b"".join(parts)
 
-    def segments(self) -> list[SegmentSummary]:
-        """Return the segments, oldest first, without an empty one."""
+    def segments(self, segment_ms: int) -> list[SegmentSummary]:
+        """Return the segments, oldest first, without an empty one.
+
+        A file that has batches of more than `segment.ms` is several segments: a real broker closes the file before a
+        batch whose greatest timestamp is so much greater than that of the first batch.
+        """
         self.refresh_index()
         found: list[SegmentSummary] = []
-        segment = -1
+        segment, first_timestamp = -1, 0
         for index in range(self._first, len(self._sizes)):
             one = SegmentSummary(self._last_offsets[index] + 1, self._sizes[index], self._max_timestamps[index])
-            if self._segments[index] == segment:
+            if self._segments[index] != segment or one.max_timestamp - first_timestamp > segment_ms:
+                first_timestamp = one.max_timestamp
+            else:
                 before = found.pop()
                 one = SegmentSummary(
                     one.next_offset, before.size_bytes + one.size_bytes, max(before.max_timestamp, one.max_timestamp)

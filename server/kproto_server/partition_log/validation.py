@@ -30,39 +30,25 @@ from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
 from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_checked_header, seal
 from kproto.records.record_layout import RecordLayout, record_layout
+from kproto_server.partition_log.log_config import UNLIMITED_MS
 from kproto_server.partition_log.precheck import Finding
 from kproto_server.partition_log.record_budget import RecordBudget
 
 if TYPE_CHECKING:
     from kproto.records.batch_header import RecordBatchHeader
     from kproto.records.record import Record
+    from kproto_server.partition_log.log_config import LogConfig
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.partition_log.version_behavior import ProduceBehavior
 
-UNLIMITED_MS = 2**63 - 1
-CODECS = frozenset(Compression)
+CODECS = {int(codec): codec for codec in Compression}
 CHECKED_RECORDS_MAX = 100_000
 """Records of one request that are looked at: 70 to 140 ms at most."""
 CHECKED_CONTENT_MAX_BYTES = 1 << 24
 """Bytes of compressed content of one request that are looked at."""
 BASE_OFFSET_SIZE = 8
+FIRST_OFFSET = bytes(BASE_OFFSET_SIZE)
 """The base offset is the first field of a batch; producers send 0."""
-
-
-class LogConfig(NamedTuple):
-    """The topic configs that decide which records a partition accepts, and how it stores them."""
-
-    message_bytes_max: int
-    """`max.message.bytes`."""
-    is_compacted: bool = False
-    has_append_time: bool = False
-    """Whether `message.timestamp.type` is LogAppendTime."""
-    compression: Compression | None = None
-    """`compression.type`; None: the codec of the producer."""
-    timestamp_after_max_ms: int | None = None
-    """`message.timestamp.after.max.ms`: how far a timestamp may be ahead of the broker's clock; None: unlimited."""
-    timestamp_before_max_ms: int | None = None
-    """`message.timestamp.before.max.ms`: how far a timestamp may be behind the broker's clock; None: unlimited."""
 
 
 class Accepted(NamedTuple):
@@ -131,23 +117,22 @@ class LayoutBudget:
 
 
 class Validation(NamedTuple):
-    """What the records of one partition are checked against."""
+    """What the records of a topic's partitions are checked against."""
 
-    partition_name: str
-    """Topic and index as error messages have them: ``orders-0``."""
+    topic_name: str
     config: LogConfig
     now_ms: int
     behavior: ProduceBehavior
     budget: LayoutBudget
 
-    def accept(self, records: bytes, check: Precheck) -> Accepted | Refused:
+    def accept(self, partition: int, records: bytes, check: Precheck) -> Accepted | Refused:
         """Return the batch to append, or why there is none. The records begin with a whole batch or message."""
         if check.finding is Finding.UNREADABLE:
             return Refused(ErrorCode.CORRUPT_MESSAGE)
         try:
             if records[MAGIC_POSITION] == MAGIC:
-                return self._accept_batch(records[: check.first_end])
-            return self._accept_message_set(records)
+                return self._accept_batch(partition, records[: check.first_end])
+            return self._accept_message_set(partition, records)
         except (TooManyElements, ContentTooLarge):
             return Refused(ErrorCode.MESSAGE_TOO_LARGE)
         except MissingPackage as error:
@@ -155,29 +140,26 @@ class Validation(NamedTuple):
         except DecodeError:
             return Refused(ErrorCode.CORRUPT_MESSAGE)
 
-    def _accept_batch(self, encoded: bytes) -> Accepted | Refused:
+    def _accept_batch(self, partition: int, encoded: bytes) -> Accepted | Refused:
         behavior = self.behavior
-        invalid = behavior.invalid_records_error
-        refused = Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
-        if encoded[:BASE_OFFSET_SIZE] != bytes(BASE_OFFSET_SIZE):
-            return refused
+        if encoded[:BASE_OFFSET_SIZE] != FIRST_OFFSET:
+            return self._invalid()
         if len(encoded) > self.config.message_bytes_max:
             return Refused(ErrorCode.MESSAGE_TOO_LARGE)
         header, _ = read_checked_header(encoded)
         wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
         if wrong_count or header.attributes & CONTROL or _has_wrong_sequence(header):
-            return refused
-        codec = header.attributes & COMPRESSION_MASK
-        if codec not in CODECS or (codec == Compression.ZSTD and not behavior.supports_zstd):
+            return self._invalid()
+        compression = CODECS.get(header.attributes & COMPRESSION_MASK)
+        if compression is None or (compression is Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-        compression = Compression(codec)
         layout = self.budget.layout(header, encoded, compression)
         if layout is RecordLayout.INVALID:
-            return refused
+            return self._invalid()
         if layout is RecordLayout.LONG_VARINT:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         if self._must_check_records(header):
-            refusal = self._check_records(self._records(header, encoded))
+            refusal = self._check_records(partition, self._records(header, encoded))
             if refusal is not None:
                 return refusal
         converted = self._converted(header, encoded, compression, layout)
@@ -193,7 +175,11 @@ class Validation(NamedTuple):
             header.base_sequence,
         )
 
-    def _accept_message_set(self, records: bytes) -> Accepted | Refused:
+    def _invalid(self) -> Refused:
+        error = self.behavior.invalid_records_error
+        return Refused(error, reached_log=error is ErrorCode.INVALID_RECORD)
+
+    def _accept_message_set(self, partition: int, records: bytes) -> Accepted | Refused:
         """Build one batch from a message set. A truncated message at the end is left out: clients may send one."""
         config = self.config
         found: list[Record] = []
@@ -207,7 +193,7 @@ class Validation(NamedTuple):
         if not found or (is_mixed and self.behavior.refuses_mixed_message_sets):
             return Refused(self.behavior.invalid_records_error, reached_log=True)
         numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
-        refusal = self._check_records(numbered)
+        refusal = self._check_records(partition, numbered)
         if refusal is not None:
             return refusal
         max_timestamp = self.now_ms if config.has_append_time else max(record.timestamp for record in numbered)
@@ -233,22 +219,26 @@ class Validation(NamedTuple):
             return True
         if config.has_append_time:
             return False
-        is_late = self._is_too_late(header.max_timestamp) or self._is_too_late(header.base_timestamp)
-        return is_late or config.timestamp_before_max_ms is not None
+        if config.timestamp_before_max_ms is not None:
+            return True
+        return self._is_too_late(header.max_timestamp) or self._is_too_late(header.base_timestamp)
 
-    def _check_records(self, records: list[Record]) -> Refused | None:
+    def _check_records(self, partition: int, records: list[Record]) -> Refused | None:
         """Refuse the whole batch if one record is invalid, with an error for each invalid record."""
         errors = [
-            error for index, record in enumerate(records) if (error := self._check_record(index, record)) is not None
+            error
+            for index, record in enumerate(records)
+            if (error := self._check_record(partition, index, record)) is not None
         ]
         return _refused_for(errors, self.behavior) if errors else None
 
-    def _check_record(self, index: int, record: Record) -> RecordError | None:
+    def _check_record(self, partition: int, index: int, record: Record) -> RecordError | None:
         """Return what is wrong with a record: first its missing key, then its timestamp."""
         config = self.config
         if config.is_compacted and record.key is None:
             period = "." if self.behavior.missing_key_message_ends_with_period else ""
-            message = f"Compacted topic cannot accept message without key in topic partition {self.partition_name}"
+            name = f"{self.topic_name}-{partition}"
+            message = f"Compacted topic cannot accept message without key in topic partition {name}"
             return RecordError(index, self.behavior.invalid_records_error, message + period)
         is_in_range = not (self._is_too_late(record.timestamp) or self._is_too_early(record.timestamp))
         if config.has_append_time or is_in_range:

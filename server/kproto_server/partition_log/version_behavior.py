@@ -16,6 +16,31 @@ class ProduceBehavior(VersionBehavior):
     """The switches of Produce."""
 
     @cached_property
+    def waits_below_minimum(self) -> bool:
+        """Whether the high watermark does not advance while fewer replicas than min.insync.replicas are in sync
+        (KIP-966): a produce with acks=all that was appended before waits until its timeout, instead of
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND. From 3.7 on (Partition.scala)."""
+        return self.at_least(3, 7)
+
+    @cached_property
+    def verifies_transactions(self) -> bool:
+        """Whether records of a transaction are refused while their partition is not part of it: from 3.6 on (KIP-890
+        part 1, OC-54; measured on 2.8.2 and 3.6.2)."""
+        return self.at_least(3, 6)
+
+    @cached_property
+    def verifies_before_acks(self) -> bool:
+        """Whether a transaction is verified (KIP-890) before the number of acknowledgments, and errors of it have no
+        message (measured on 3.6.2 and 3.9.2)."""
+        return self.at_least(3, 7)
+
+    @cached_property
+    def needs_no_more_in_sync_than_replicas(self) -> bool:
+        """Whether a partition whose replicas are all in sync has enough of them, even if `min.insync.replicas` is
+        greater: from 3.7 on (measured on 2.8.2, 3.6.2, 3.7.2, 3.9.2 and 4.4.0)."""
+        return self.at_least(3, 7)
+
+    @cached_property
     def invalid_records_error(self) -> ErrorCode:
         """The error for records that are not exactly one valid batch: INVALID_RECORD from 2.4 on, CORRUPT_MESSAGE
         before (BA-62; measured on 2.1.1 and 2.8.2)."""
@@ -47,8 +72,9 @@ class ProduceBehavior(VersionBehavior):
 
     def requires_sequence_zero(self, api_version: int, *, is_transactional: bool) -> bool:
         """Return whether the first batch of an unknown idempotent producer must have sequence 0 (BA-65): up to 2.4, and
-        in transactions of producers that raise their epoch (KIP-890; measured on 4.4.0)."""
-        return not self.at_least(2, 5) or (is_transactional and api_version >= EPOCH_RAISED_SINCE)
+        in transactions of producers that raise their epoch from 4.1 on (KIP-890; measured on 4.0.2 and 4.1.2)."""
+        is_checked = is_transactional and api_version >= EPOCH_RAISED_SINCE and self.at_least(4, 1)
+        return is_checked or not self.at_least(2, 5)
 
     @cached_property
     def after_marker_error(self) -> ErrorCode:

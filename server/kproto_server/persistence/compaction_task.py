@@ -13,13 +13,13 @@ from kproto_server.storage.cleaner import dirtiest
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from kproto_server.clock import Clock, Timer
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.configuration.settings import Settings
-    from kproto_server.persistence.worker_thread import Post, WorkerThread
+    from kproto_server.persistence.worker_thread import Post, Worker
     from kproto_server.storage.compaction import Work
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
@@ -56,15 +56,18 @@ class CompactionTask:
         settings: DynamicSettings,
         clock: Clock,
         post: Post,
-        worker: WorkerThread,
+        worker: Worker,
         log_dir: LogDir,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``monotonic_s``: returns real time, which ends the turns."""
         self._cluster = cluster
         self._broker_settings = settings
         self._clock = clock
         self._post = post
         self._worker = worker
         self._log_dir = log_dir
+        self._monotonic_s = monotonic_s
         self._settings = compaction_settings(settings.current)
         self._backoff_ms = settings.current.int("log.cleaner.backoff.ms")
         self._is_enabled = settings.current.bool("log.cleaner.enable")
@@ -135,7 +138,7 @@ class CompactionTask:
             steps.close()
             self._start_next()
             return
-        now_s = time.monotonic()
+        now_s = self._monotonic_s()
         if now_s < self._next_turn_s and self._clock.quiet_ms < IDLE_MS:
             self._post(partial(self._turn, log, compaction, steps, failures))
             return
@@ -144,7 +147,7 @@ class CompactionTask:
         try:
             if failures:
                 steps.throw(failures[0])
-            while time.monotonic() < end_s:
+            while self._monotonic_s() < end_s:
                 work = next(steps, self)
                 if work is self:
                     self._finish(log, compaction)

@@ -1,8 +1,9 @@
 """Group commit of the changes of all requests in ``fsync`` mode."""
 
 # Theory of operation. Handlers append changes during an iteration of the event loop; `flush`, at its end, writes them
-# with one write for each log and starts one sync for all of them (OS-27). The sync can take milliseconds, so the worker
-# thread runs it. Changes appended meanwhile wait for the next group commit: the slower the disk, the larger the groups.
+# with one write to the write-ahead log and starts one sync for all of them (OS-27). The sync can take milliseconds, so
+# the worker thread runs it; then their logs are written. Changes appended meanwhile wait for the next group commit: the
+# slower the disk, the larger the groups.
 #
 # A change is settled in the event loop, in append order, after its sync: only then do tables change, and only then are
 # deferred responses sent (OS-25, OS-29). The thread runs nothing but `GroupCommit.sync`.
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.partition_log.stored_data import PendingAppend
-    from kproto_server.persistence.worker_thread import WorkerThread
+    from kproto_server.persistence.worker_thread import Worker
     from kproto_server.requests.deferred import NoResponse
-    from kproto_server.storage.log_writer import GroupCommit, LogWriter
+    from kproto_server.storage.group_commit import GroupCommit
+    from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 
     Item = Change | PendingAppend
@@ -38,7 +40,7 @@ class GroupCommitLog(OffsetsLogs):
 
     keeps = True
 
-    def __init__(self, writer: LogWriter[Item], sync_thread: WorkerThread) -> None:
+    def __init__(self, writer: LogWriter[Item], sync_thread: Worker) -> None:
         super().__init__()
         self.writer = writer
         self._sync_thread = sync_thread
@@ -84,7 +86,7 @@ class GroupCommitLog(OffsetsLogs):
         """Return the changes that are not settled, in append order."""
         in_flight = () if self._group_commit is None else self._group_commit.entries
         entries = itertools.chain(in_flight, self.writer.queued)
-        return (item for _, item in entries if isinstance(item, Change))
+        return (item for _, item, _, _ in entries if isinstance(item, Change))
 
     def without_topic(self) -> GroupCommitLog:
         self.partitions.clear()
@@ -94,11 +96,12 @@ class GroupCommitLog(OffsetsLogs):
         """Begin a group commit of the queued batches, unless one is in flight; its end calls this again."""
         writer = self.writer
         while writer.queued and self._group_commit is None:
-            responses, self._queued_responses = self._queued_responses, []
             group_commit = writer.begin()
             if group_commit is None:
                 return
-            self._group_commit, self._responses = group_commit, responses
+            self._group_commit = group_commit
+            if not writer.queued:  # otherwise the write-ahead log has no room for all of them
+                self._responses, self._queued_responses = self._queued_responses, []
             if group_commit.needs_sync:
                 self._sync_thread.run(group_commit.sync, partial(self._end, group_commit))
                 return
@@ -110,9 +113,16 @@ class GroupCommitLog(OffsetsLogs):
             self.flush()
 
     def _finish(self) -> None:
-        assert self._group_commit is not None, "a group commit is in flight"
-        settled = self.writer.finish(self._group_commit)
+        group_commit = self._group_commit
+        assert group_commit is not None, "a group commit is in flight"
+        settled = self.writer.finish(group_commit)
+        if settled is None:
+            self._sync_thread.run(group_commit.sync, partial(self._end, group_commit))
+            return
         responses, self._responses = self._responses, []
+        if not self.writer.queued:  # queued batches may have failed with it
+            responses += self._queued_responses
+            self._queued_responses = []
         self._group_commit = None
         for item, error in settled:
             item.settle(error)

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.errors import LogError
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import TRANSACTION_TOPIC, TopicsNotStored
+from kproto_server.cluster.topics import SHARE_STATE_TOPIC, TRANSACTION_TOPIC, TopicsNotStored
 from kproto_server.configuration.dynamic_settings import ALL_NODES
-from kproto_server.configuration.settings import SETTINGS, SettingError, first_dynamic_configs
-from kproto_server.configuration.topic_configs import config_problem, topic_configs
+from kproto_server.configuration.settings import SETTINGS, SettingError
+from kproto_server.configuration.topic_configs import InvalidValue, config_problem, topic_configs
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog
@@ -33,11 +33,13 @@ from kproto_server.persistence.unsynced_log import UnsyncedChangeLog
 from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.storage.topics_file import StoredTopic, read_broker_configs, read_topics
+from kproto_server.storage.topics_file import ScramRow, StoredSettings, StoredTopic, read_settings, read_topics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from kproto_server.configuration.data_directory import DataDirectory
-    from kproto_server.persistence.worker_thread import Post
+    from kproto_server.persistence.worker_thread import Post, Worker
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.state import BrokerState
     from kproto_server.storage.disk import Disk
@@ -57,12 +59,23 @@ logger = logging.getLogger("kproto.log")
 class Persistence:
     """The data directory of one broker process. The server owns it and calls `close`."""
 
-    def __init__(self, data: DataDirectory, state: BrokerState, post: Post, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        data: DataDirectory,
+        state: BrokerState,
+        post: Post,
+        disk: Disk | None = None,
+        *,
+        make_worker: Callable[[Post], Worker] = WorkerThread,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Open the directory, restore its topics, and begin to load offsets and groups.
 
         Args:
             post: runs a function in the event loop.
             disk: the disk with the directory; None: that of the operating system.
+            make_worker: makes what runs blocking work.
+            monotonic_s: returns real time, which ends the turns of loading and compaction.
 
         Raises:
             LogError: the directory is in use, damaged, or not accessible; one line of text with what to do.
@@ -96,7 +109,7 @@ class Persistence:
         self.log_dir.writer.on_failure = _log_failure
         for line in self.log_dir.report:
             logger.warning("%s", line)
-        self._sync_thread = WorkerThread(post)
+        self._sync_thread = make_worker(post)
         self._log: GroupCommitLog | UnsyncedChangeLog
         if data.durability == "fsync":
             self._log = GroupCommitLog(self.log_dir.writer, self._sync_thread)
@@ -110,8 +123,8 @@ class Persistence:
         """Why the topics could not be saved; empty if they were."""
         self._saved_version = NOT_SAVED if self.log_dir.was_used_by_kafka else state.cluster.version
         state.log_manager.directory = str(Path(data.path).absolute())
-        state.cluster.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
-        self._background = WorkerThread(post)
+        state.cluster.last_producer_id = state.clock.now_ms() << PRODUCER_ID_BITS
+        self._background = make_worker(post)
         self.topic_logs: TopicLogs = TopicLogs(
             state.cluster, state.settings, self.log_dir, self._log, self.save_changed_topics, self._background.run
         )
@@ -119,7 +132,7 @@ class Persistence:
         state.log_manager.save_start_offsets = self.topic_logs.save_start_offsets
         self._attach_logs()
         self._compaction_task = CompactionTask(
-            state.cluster, state.settings, state.clock, post, self._background, self.log_dir
+            state.cluster, state.settings, state.clock, post, self._background, self.log_dir, monotonic_s
         )
         state.cluster.store = self._store_topics
         state.coordinator.prepare_v0_log = self._prepare_v0_log
@@ -127,22 +140,49 @@ class Persistence:
         partitions = dict(self._log.partitions)
         transactions = {number: log for (topic, number), log in self.log_dir.logs.items() if topic == TRANSACTION_TOPIC}
         on_loaded = self._compaction_task.start
+        share_states = {number: log for (topic, number), log in self.log_dir.logs.items() if topic == SHARE_STATE_TOPIC}
+        if any(log.size for log in share_states.values()):
+            from kproto_server.persistence.share_states_loading import ShareStatesLoading
+
+            store = state.share_groups.store
+            on_loaded = ShareStatesLoading(store, post, disk, share_states, on_loaded, monotonic_s).start
         if any(log.size for log in transactions.values()):
             from kproto_server.persistence.transactions_loading import TransactionsLoading
 
             coordinator, now_ms = state.transactions, state.clock.now_ms
-            on_loaded = TransactionsLoading(coordinator, now_ms, post, disk, transactions, on_loaded).start
-        OffsetsLoading(state.coordinator, post, disk, partitions, on_loaded).start()
+            on_loaded = TransactionsLoading(coordinator, now_ms, post, disk, transactions, on_loaded, monotonic_s).start
+        OffsetsLoading(state.coordinator, post, disk, partitions, on_loaded, monotonic_s).start()
 
-    def _changed_broker_configs(self) -> dict[str, dict[str, str]]:
-        """Return the dynamic configs of the brokers; none if they are those of a new cluster."""
-        configs, settings = self._settings.configs, self._settings.current
-        return {} if configs == {ALL_NODES: first_dynamic_configs(settings.kafka_version)} else configs
+    def _changed_settings(self) -> StoredSettings:
+        """Return the configs of brokers and groups, and the features, without those of a new cluster."""
+        settings = self._settings
+        initial = {ALL_NODES: settings.current.first_dynamic_configs()}
+        brokers = {} if settings.configs == initial else {name: dict(one) for name, one in settings.configs.items()}
+        groups = {group_id: dict(configs) for group_id, configs in settings.groups.items()}
+        changes = self._cluster.scram_changes
+        scram = tuple(ScramRow(user, mechanism, one) for (user, mechanism), one in changes.items())
+        authorizer = self._cluster.authorizer
+        acls = self.log_dir.settings.acls if authorizer is None else tuple(map(tuple, authorizer.acls))
+        return StoredSettings(brokers, self._cluster.features.changed_levels, groups, scram, acls)
 
     def _restore_topics(self) -> None:
         cluster = self._cluster
-        for name, configs in self.log_dir.broker_configs.items():
+        for name, configs in self.log_dir.settings.brokers.items():
             self._settings.change(name, _known_settings(configs))
+        for group_id, configs in self.log_dir.settings.groups.items():
+            self._settings.change_group(group_id, dict(configs))
+        cluster.features.restore(self.log_dir.settings.features)
+        if self.log_dir.settings.scram:
+            from kproto_server.security.users import ScramCredential
+
+            cluster.scram_credentials.changes = {
+                (user, mechanism): None if one is None else ScramCredential(*one)
+                for user, mechanism, one in self.log_dir.settings.scram
+            }
+        if cluster.authorizer is not None and self.log_dir.settings.acls:
+            from kproto_server.security.acls import Acl
+
+            cluster.authorizer.replace(Acl(*fields) for fields in self.log_dir.settings.acls)
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 
@@ -207,8 +247,8 @@ class Persistence:
             )
             for topic in cluster.topics.values()
         ]
-        configs = self._changed_broker_configs()
-        is_saved = stored == self.log_dir.topics and configs == self.log_dir.broker_configs
+        settings = self._changed_settings()
+        is_saved = stored == self.log_dir.topics and settings == self.log_dir.settings
         if not is_saved or self._saved_version == NOT_SAVED:
             deleted = self.topic_logs.deleted_topics()
             if deleted:
@@ -217,7 +257,7 @@ class Persistence:
             try:
                 if offsets is not None:
                     self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
-                self.log_dir.save_topics(stored, configs, deleted)
+                self.log_dir.save_topics(stored, settings, deleted)
             except OSError as error:
                 if str(error) != self._save_failure:
                     logger.error("topics can't be saved: %s", error)
@@ -263,14 +303,22 @@ def _check_configs(disk: Disk, kafka_version: KafkaVersion) -> None:
         problem = config_problem(kafka_version, given)
         if problem is not None:
             raise LogError(f"topics.json: topic {topic.name}: {problem}")
-    for name, configs in read_broker_configs(disk).items():
+    settings = read_settings(disk)
+    for name, configs in settings.brokers.items():
         try:
             _known_settings(configs)
         except SettingError as error:
             raise LogError(f"topics.json: broker {name!r}: {error}") from None
+    for group_id, configs in settings.groups.items():
+        from kproto_server.configuration.group_configs import parsed  # few directories have configs of groups
+
+        try:
+            parsed(kafka_version, configs)
+        except InvalidValue as error:
+            raise LogError(f"topics.json: group {group_id!r:.300}: {error}") from None
 
 
-def _known_settings(configs: dict[str, str]) -> dict[str, str]:
+def _known_settings(configs: Mapping[str, str]) -> dict[str, str]:
     return {one: SETTINGS[one].check(value) for one, value in configs.items() if one in SETTINGS}
 
 

@@ -12,7 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
+from kproto_server.partition_log.partition_data import NO_DATA
 from kproto_server.partition_log.retention import expired_count
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
@@ -79,11 +81,14 @@ class TopicLogs:
         data_class = OffsetsTopicData if topic.name == OFFSETS_TOPIC else StoredData
         start_offset = self._log_dir.start_offsets.get((topic.name, partition.index), 0)
         data = data_class(log, self._log_dir.disk, self._writer, start_offset)
-        data.waiters = partition.data.waiters
+        if partition.data is not NO_DATA:  # otherwise all partitions would have the same waiters
+            data.waiters = partition.data.waiters
         partition.data = data
         partition.leader_epoch = max(partition.leader_epoch, log.epoch)
         if data_class is StoredData:
             log.skips_size_check = True
+            # A batch must not be in a log without the transaction that it belongs to.
+            log.writes_first = topic.name == TRANSACTION_TOPIC
             log.segment_bytes = self._segment_bytes(topic, partition)
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
@@ -138,7 +143,7 @@ class TopicLogs:
         lost ones.
         """
         log = data.log
-        segments = data.segments()
+        segments = data.segments(config.segment_ms)
         count = expired_count(segments, now_ms, data.start_offset, config)
         try:
             if segments and (count == len(segments) or now_ms - data.first_timestamp_of_newest() > config.segment_ms):
@@ -156,7 +161,9 @@ class TopicLogs:
             self._run(sync.run, partial(self._synced, sync, data, ends[-1]))
 
     def _synced(self, sync: SegmentSync, data: StoredData, end_offset: int) -> None:
-        if self._log_dir.writer.end_sync(sync):
+        is_synced = self._log_dir.writer.end_sync(sync)
+        # The topic may have been deleted meanwhile: then the files are those of another topic of its name.
+        if is_synced and self._log_dir.logs.get(data.log.key) is data.log:
             self._drop(data, end_offset)
 
     def _drop(self, data: StoredData, end_offset: int) -> None:

@@ -5,9 +5,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Protocol
 
 Post = Callable[[Callable[[], object]], object]
 """Runs a function in the event loop, soon; any thread may call it."""
+
+
+class Worker(Protocol):
+    """Runs blocking work in order; a test has one without a thread."""
+
+    def run(self, work: Callable[[], object], done: Callable[[], object]) -> None:
+        """Run ``work``, and then ``done`` in the event loop. ``work`` must not raise."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until all work given so far was run."""
+        ...
+
+    def stop(self) -> None:
+        """Wait for all work; no more is given."""
+        ...
 
 
 class WorkerThread:

@@ -51,14 +51,14 @@ from kproto_server.storage.removal import remove_renamed, rename_removed, undo_r
 from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
 from kproto_server.storage.topics_file import NAME as TOPICS
 from kproto_server.storage.topics_file import (
-    NO_CONFIGS,
+    NO_SETTINGS,
     partition_directories,
-    read_broker_configs,
+    read_settings,
     read_topics,
     write_topics,
 )
 from kproto_server.storage.write_ahead_log import NAMES, SIZE_BYTES, WriteAheadLog, remove_write_ahead_log
-from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
+from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log, sync_write_ahead_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.log_writer import Durability
     from kproto_server.storage.partition_log import PartitionLog
-    from kproto_server.storage.topics_file import StoredTopic
+    from kproto_server.storage.topics_file import StoredSettings, StoredTopic
     from kproto_server.storage.write_ahead_log_reader import LoggedBatch, WriteAheadLogContent
 
 
@@ -136,9 +136,11 @@ class LogDir:
             # The broker has decided what the logs contain, and kproto's files about their ends are out of date.
             self._remove(*own_files)
         self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
-        self.broker_configs: dict[str, dict[str, str]] = read_broker_configs(disk)
+        self.settings: StoredSettings = read_settings(disk)
         """The dynamic configs by node id; those of all nodes have an empty one."""
         content = read_write_ahead_log(disk)
+        if content.batches:
+            sync_write_ahead_log(disk)
         existing = {*disk.names(""), *(batch.directory for batch in content.batches)}
         keys = [
             (topic.name, number)
@@ -358,10 +360,7 @@ class LogDir:
             remove_renamed(self.disk)
 
     def save_topics(
-        self,
-        topics: Sequence[StoredTopic],
-        broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS,
-        deleted: Collection[str] = (),
+        self, topics: Sequence[StoredTopic], settings: StoredSettings = NO_SETTINGS, deleted: Collection[str] = ()
     ) -> None:
         """Write ``topics.json``, and remove the logs of deleted topics; return when the file is durable.
 
@@ -370,13 +369,13 @@ class LogDir:
         """
         renamed: dict[str, str] = {}
         try:
-            write_topics(self.disk, topics, broker_configs, lambda: renamed.update(self._rename_logs(deleted)))
+            write_topics(self.disk, topics, settings, lambda: renamed.update(self._rename_logs(deleted)))
         except OSError:
             undo_removal(self.disk, renamed)
             raise
         self._forget_logs(deleted, renamed)
         self.topics = list(topics)
-        self.broker_configs = {name: dict(configs) for name, configs in broker_configs.items()}
+        self.settings = settings
 
     def _load_cleaner_points(self) -> None:
         cleaned = self._read_cleaner_points()

@@ -1,28 +1,34 @@
 """The writer of all logs of a data directory: group commit, background syncs of segments, and failures."""
 
-# Theory of operation. `append` queues a batch in the log of its partition. `begin` writes all queues, one write for
-# each log, and returns the `GroupCommit` of those batches; `GroupCommit.sync` makes it durable, in any thread; `finish`
-# returns the result of each batch in append order. One group commit is in flight at a time. Batches appended meanwhile
-# wait for the next one, so groups grow with the latency of the disk, and one sync serves all of them (OS-27).
+# Theory of operation. `append` gives a batch its offset in the log of its partition and queues it. `begin` takes the
+# queue and returns the `GroupCommit` of those batches; `GroupCommit.sync` makes it durable, in any thread; `finish`
+# returns the result of each batch. One group commit is in flight at a time. Batches appended meanwhile wait for the
+# next one, so groups grow with the latency of the disk, and one sync serves all of them (OS-27).
 #
 # How a group commit becomes durable:
 #
 # - ``os`` mode, without a write-ahead log: not at all, the write is enough.
-# - ``fsync`` mode: its batches are written to the segments and once more to the write-ahead log, and only that file is
-#   synced (`write_ahead_log` has the figures).
-# - If the write-ahead log has no room or cannot be written, or if a log refused its part of the group commit: all
-#   segments are synced instead (`GroupCommit.segment_sync`). The refused part matters because its truncation may not be
-#   durable: after a power loss the refused batches could come back, unless a sync or the write-ahead log covers the
-#   place.
+# - ``fsync`` mode: its batches are one frame of the write-ahead log. Only that file is synced (`write_ahead_log` has
+#   the figures), and only after its sync the batches are written to their segments.
+# - If the write-ahead log has no room, all segments are synced first: then none of its frames is needed.
+# - A batch that is larger than the write-ahead log is a group commit of its own, written to its segment and synced
+#   there.
+#
+# So a group commit is atomic over all logs: after a crash either none of its batches is there, or recovery finds its
+# frame and restores those that the segments lack. Changes that depend on each other (the record of a transaction and
+# its batches, a decision and its markers) need no sync between them if they are appended in their order.
 #
 # *Background syncs.* A file of the write-ahead log can be used again when the segments with its batches are synced. In
 # ``os`` mode the segments are synced after a number of written bytes, which bounds the work of the next start. The
 # caller takes this work with `begin_background_sync`, runs it in a thread beside the group commits, and hands it to
 # `end_background_sync`. If the caller is too slow, the group commit that finds no room syncs all segments itself.
 #
-# *Failures.* A failed write affects only the batches of its log. After a failed sync it is unknown what is on the disk,
-# and the operating system can report a later sync of the same pages as successful although they were never written. So
-# after one failed sync the writer refuses all batches until the data directory is opened again.
+# *Failures.* A failed write affects only the batches of its log: those of the group commit, and those that are queued
+# behind them until it ends, which may rely on them. If the log `writes_first`, batches of all other logs may rely on
+# it, too, and fail. A frame with a failed batch must not be read again: all segments are synced, and a frame without
+# content takes its place. After a failed sync it is unknown what is on the disk, and the operating system can report a
+# later sync of the same pages as successful although they were never written. So after one failed sync the writer
+# refuses all batches until the data directory is opened again.
 
 from __future__ import annotations
 
@@ -30,13 +36,15 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto.records.batch_header import CHECKED_FROM
+from kproto_server.storage.group_commit import FileSync, GroupCommit, forget_placed
 from kproto_server.storage.segment_sync import SegmentSync, begin_log_syncs
+from kproto_server.storage.write_ahead_log import frame_size_max
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from kproto_server.storage.checkpoints import LogPosition
-    from kproto_server.storage.disk import Disk, File
+    from kproto_server.storage.disk import Disk
+    from kproto_server.storage.group_commit import Entry, Sync
     from kproto_server.storage.partition_log import LogSync, PartitionLog
     from kproto_server.storage.segment_sync import RecoveryPoints
     from kproto_server.storage.write_ahead_log import WriteAheadLog
@@ -54,40 +62,9 @@ def _ignore_failure(reason: str) -> None:
     """Default callback: does nothing."""
 
 
-class GroupCommit(Generic[Item]):
-    """Batches that are written and synced together."""
-
-    __slots__ = ("entries", "failed_logs", "failure", "file", "old_ends", "segment_sync")
-
-    def __init__(self, entries: list[tuple[PartitionLog, Item]]) -> None:
-        self.entries: list[tuple[PartitionLog, Item]] = entries
-        """Log and item of each batch, in append order."""
-        self.old_ends: dict[PartitionLog, LogPosition] = {}
-        """The end of each log before the group commit."""
-        self.failed_logs: set[PartitionLog] = set()
-        """Logs that could not be written."""
-        self.failure: str | None = None
-        """Why the whole group commit failed; None if it did not."""
-        self.file: File | None = None
-        """The file of the write-ahead log with the batches."""
-        self.segment_sync: SegmentSync | None = None
-        """The sync of all segments that replaces the sync of `file`."""
-
-    @property
-    def needs_sync(self) -> bool:
-        """Whether `sync` has to be called before `finish`."""
-        return self.file is not None or self.segment_sync is not None
-
-    def sync(self) -> None:
-        """Make the group commit durable; store a failure instead of raising. Blocks; any thread may call it."""
-        if self.segment_sync is not None:
-            self.segment_sync.run()
-            self.failure = self.segment_sync.failure
-        elif self.file is not None:
-            try:
-                self.file.sync()
-            except OSError as error:
-                self.failure = f"sync failed: {error}"
+def _write_order(log: PartitionLog) -> bool:
+    """Sort logs that are written first to the front."""
+    return not log.writes_first
 
 
 class LogWriter(Generic[Item]):
@@ -115,7 +92,8 @@ class LogWriter(Generic[Item]):
         self._batch_size_max_bytes = batch_size_max_bytes
         self._unsynced_max_bytes = unsynced_max_bytes
         self._unsynced_bytes = 0
-        self._queue: list[tuple[PartitionLog, Item]] = []
+        self._queue: list[Entry[Item]] = []
+        self._queued_size = 0
         self._in_flight = False
         self._due_log_syncs: list[LogSync] | None = None
         """The syncs that free the other file of the write-ahead log, until a background sync takes them."""
@@ -123,8 +101,8 @@ class LogWriter(Generic[Item]):
         """The background sync in progress."""
 
     @property
-    def queued(self) -> list[tuple[PartitionLog, Item]]:
-        """Log and item of each batch that waits for the next group commit, in append order."""
+    def queued(self) -> list[Entry[Item]]:
+        """What waits for the next group commit, in append order."""
         return self._queue
 
     def append(self, log: PartitionLog, batch: bytes, record_count: int, item: Item) -> int:
@@ -133,8 +111,9 @@ class LogWriter(Generic[Item]):
             return STORAGE_ERROR
         if len(batch) > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
-        log.append(batch, record_count)
-        self._queue.append((log, item))
+        placed = log.place(batch, record_count)
+        self._queue.append((log, item, placed, log.next_offset))
+        self._queued_size += len(batch)
         return 0
 
     def write(self, log: PartitionLog, batch: bytes, record_count: int) -> int:
@@ -144,9 +123,9 @@ class LogWriter(Generic[Item]):
         size = len(batch)
         if size > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
-        log.append(batch, record_count)
+        placed = log.place(batch, record_count)
         try:
-            log.write()
+            log.write(placed, log.next_offset)
         except OSError:
             return STORAGE_ERROR
         self._unsynced_bytes += size
@@ -165,98 +144,188 @@ class LogWriter(Generic[Item]):
         return 0
 
     def begin(self) -> GroupCommit[Item] | None:
-        """Write the queued batches; return their group commit, or None if there are none or one is in flight."""
+        """Return the group commit of queued batches; None if there are none, or one is in flight."""
         if not self._queue or self._in_flight:
             return None
-        entries, self._queue = self._queue, []
-        group_commit = GroupCommit(entries)
         self._in_flight = True
-        logs = dict.fromkeys(log for log, _ in entries)
+        wal = self._wal
         if self.failure is not None:
             # Queued before the failure was known.
-            group_commit.failure = self.failure
-            for log in logs:
-                log.drop_queue()
-            return group_commit
-        # Room first: turning to the other file takes a snapshot of the segments to sync. It must not contain batches
-        # of this group commit, which can still fail and be truncated: the recovery point would be past the end.
-        has_room = self._wal is None or self._make_room(self._wal, logs, len(entries))
-        batches = self._write(group_commit, logs)
-        if self._wal is None:
-            self._unsynced_bytes += sum(len(batch) for _, batch in batches)
-        elif group_commit.failed_logs or not has_room or not self._write_ahead(group_commit, self._wal, batches):
-            group_commit.segment_sync = self._sync_of_everything()
+            group_commit: GroupCommit[Item] = GroupCommit([])
+            group_commit.refused = self._take(len(self._queue))
+            forget_placed(group_commit.refused)
+        elif wal is None:
+            group_commit = GroupCommit(self._take(len(self._queue)))
+            self._unsynced_bytes += self._write(group_commit)
+        elif wal.fits(self._queued_size, len(self._queue)):
+            group_commit = GroupCommit(self._take(len(self._queue)))
+            group_commit.steps = self._commit(group_commit, wal)
+        else:
+            group_commit = self._group_commit_with_room(wal)
+        group_commit.pending_sync = next(group_commit.steps, None)
         return group_commit
 
-    def _make_room(self, wal: WriteAheadLog, logs: Mapping[PartitionLog, None], count: int) -> bool:
-        """Turn to the other file of the write-ahead log if needed; return whether the group commit has room."""
-        size = sum(log.queued_size for log in logs)
-        if wal.fits(size, count):
-            return True
-        if not wal.can_turn(size, count):
-            return False
-        self._due_log_syncs = begin_log_syncs(self._logs.values())
-        wal.turn(is_needed=True)
-        return True
+    def _group_commit_with_room(self, wal: WriteAheadLog) -> GroupCommit[Item]:
+        """Return the group commit of as many queued batches as the write-ahead log has room for."""
+        count = self._count_within(wal.room)
+        if count:
+            group_commit = GroupCommit(self._take(count))
+            group_commit.steps = self._commit(group_commit, wal)
+            return group_commit
+        count = self._count_within(wal.size_bytes)
+        group_commit = GroupCommit(self._take(max(1, count)))
+        if not count:
+            group_commit.steps = self._commit_too_large(group_commit, wal)
+        elif wal.is_other_free:
+            # All batches of the full file are in their segments: they were written when their group commits ended.
+            self._due_log_syncs = begin_log_syncs(self._logs.values())
+            wal.turn(is_needed=True)
+            group_commit.steps = self._commit(group_commit, wal)
+        else:
+            group_commit.steps = self._commit_after_sync(group_commit, wal)
+        return group_commit
+
+    def _count_within(self, room: int) -> int:
+        """Return how many of the queued batches fit into one frame."""
+        size = 0
+        for count, (_, _, batch, _) in enumerate(self._queue):
+            size += len(batch)
+            if frame_size_max(size, count + 1) > room:
+                return count
+        return len(self._queue)
+
+    def _take(self, count: int) -> list[Entry[Item]]:
+        """Take the first batches from the queue."""
+        taken, self._queue, self._queued_size = self._queue, [], 0
+        if count < len(taken):
+            self._queue = taken[count:]
+            self._queued_size = sum(len(batch) for _, _, batch, _ in self._queue)
+            del taken[count:]
+        return taken
+
+    # The steps of a group commit. They yield each sync, which is run before the next step.
+
+    def _commit(self, group_commit: GroupCommit[Item], wal: WriteAheadLog) -> Iterator[Sync]:
+        """Write a frame; once it is synced, write its batches to their segments."""
+        try:
+            wal.write([(log, batch) for log, _, batch, _ in group_commit.entries])
+        except OSError:
+            wal.discard_last()
+            group_commit.failed_logs.update(log for log, _, _, _ in group_commit.entries)
+            self._refuse_followers(group_commit)
+            return
+        yield from self._sync_frame(group_commit, wal)
+        if group_commit.failure is not None:
+            wal.discard_last()
+            forget_placed(group_commit.entries)
+            return
+        self._write(group_commit)
+        if group_commit.failed_logs:
+            # The frame must not be read again.
+            yield from self._sync_segments(group_commit, wal)
+            if group_commit.failure is None:
+                yield from self._void(group_commit, wal)
+
+    def _commit_after_sync(self, group_commit: GroupCommit[Item], wal: WriteAheadLog) -> Iterator[Sync]:
+        """Sync all segments first: the write-ahead log has no room before."""
+        yield from self._sync_segments(group_commit, wal)
+        if group_commit.failure is None:
+            yield from self._commit(group_commit, wal)
+
+    def _commit_too_large(self, group_commit: GroupCommit[Item], wal: WriteAheadLog) -> Iterator[Sync]:
+        """Write one batch to its segment, and sync it there. If the write fails, its truncation is synced."""
+        self._write(group_commit)
+        yield from self._sync_segments(group_commit, wal)
+
+    def _sync_segments(self, group_commit: GroupCommit[Item], wal: WriteAheadLog) -> Iterator[Sync]:
+        """Sync all segments; then no frame is needed, and a new cycle begins."""
+        segment_sync = self._sync_of_everything()
+        yield segment_sync
+        group_commit.failure = segment_sync.failure
+        if self.end_sync(segment_sync):
+            wal.turn(is_needed=False)
+
+    def _sync_frame(self, group_commit: GroupCommit[Item], wal: WriteAheadLog) -> Iterator[Sync]:
+        """Sync the last frame."""
+        file_sync = FileSync(wal.file)
+        yield file_sync
+        group_commit.failure = file_sync.failure
+        self._fail(file_sync.failure)
+
+    def _void(self, group_commit: GroupCommit[Item], wal: WriteAheadLog) -> Iterator[Sync]:
+        """Write a frame without content, which names its cycle as the oldest needed."""
+        try:
+            wal.write(())
+        except OSError as error:
+            group_commit.failure = f"write failed: {error}"
+            self._fail(group_commit.failure)
+            return
+        yield from self._sync_frame(group_commit, wal)
+
+    def _write(self, group_commit: GroupCommit[Item]) -> int:
+        """Write the batches to their segments, one write for each log; return the number of bytes.
+
+        If a log that `writes_first` cannot be written, the logs after it are not, either.
+        """
+        batches: dict[PartitionLog, list[bytes]] = {}
+        next_offsets: dict[PartitionLog, int] = {}
+        for log, _, batch, next_offset in group_commit.entries:
+            batches.setdefault(log, []).append(batch)
+            next_offsets[log] = next_offset
+        size, failed_logs = 0, group_commit.failed_logs
+        for log in sorted(batches, key=_write_order) if len(batches) > 1 else batches:
+            data = b"".join(batches[log])
+            if failed_logs and any(failed.writes_first for failed in failed_logs):
+                failed_logs.add(log)
+                continue
+            try:
+                log.write(data, next_offsets[log])
+                size += len(data)
+            except OSError:
+                failed_logs.add(log)
+        if failed_logs:
+            self._refuse_followers(group_commit)
+        return size
+
+    def _refuse_followers(self, group_commit: GroupCommit[Item]) -> None:
+        """Take the batches from the queue that may rely on a batch of a failed log: all, if that `writes_first`."""
+        failed_logs = group_commit.failed_logs
+        fails_all = any(log.writes_first for log in failed_logs)
+        queue = self._take(len(self._queue))
+        for entry in queue:
+            log, _, batch, _ = entry
+            if fails_all or log in failed_logs:
+                group_commit.refused.append(entry)
+            else:
+                self._queue.append(entry)
+                self._queued_size += len(batch)
+        for log in failed_logs:
+            log.forget_placed()
+        forget_placed(group_commit.refused)
 
     def _sync_of_everything(self) -> SegmentSync:
         """Return the sync after which no batch written so far is needed in the write-ahead log."""
         self._due_log_syncs = None
         return SegmentSync(self._disk, self.points, begin_log_syncs(self._logs.values()))
 
-    def _write(
-        self, group_commit: GroupCommit[Item], logs: Mapping[PartitionLog, None]
-    ) -> list[tuple[PartitionLog, bytes]]:
-        """Write the queue of each log; return the written batches."""
-        batches: list[tuple[PartitionLog, bytes]] = []
-        for log in logs:
-            group_commit.old_ends[log] = log.end
-            queued = [(log, batch) for batch in log.queued]
-            try:
-                log.write()
-            except OSError:
-                group_commit.failed_logs.add(log)
-            else:
-                batches += queued
-        return batches
+    def finish(self, group_commit: GroupCommit[Item]) -> list[tuple[Item, int]] | None:
+        """Go on with a synced group commit.
 
-    def _write_ahead(
-        self, group_commit: GroupCommit[Item], wal: WriteAheadLog, batches: list[tuple[PartitionLog, bytes]]
-    ) -> bool:
-        """Write the batches to the write-ahead log; return whether that succeeded."""
-        try:
-            wal.write(batches)
-        except OSError:
-            wal.discard_last()
-            return False
-        group_commit.file = wal.file
-        return True
-
-    def finish(self, group_commit: GroupCommit[Item]) -> list[tuple[Item, int]]:
-        """End a synced group commit; return its items in append order, each with 0 or an error code."""
-        self._in_flight = False
-        if group_commit.failure is not None:
-            self._undo(group_commit)
-            return [(item, STORAGE_ERROR) for _, item in group_commit.entries]
-        if group_commit.segment_sync is not None and self._wal is not None:
-            group_commit.segment_sync.end()
-            self._wal.turn(is_needed=False)
-        failed_logs = group_commit.failed_logs
-        return [(item, STORAGE_ERROR if log in failed_logs else 0) for log, item in group_commit.entries]
-
-    def _undo(self, group_commit: GroupCommit[Item]) -> None:
-        """Remove the batches of a failed group commit from the logs.
-
-        Batches queued meanwhile have offsets after them. They fail in the next group commit, because the writer has
-        failed, and until then they keep their offsets.
+        Returns:
+            its items in append order, each with 0 or an error code; None if it has to be synced once more.
         """
-        if group_commit.needs_sync:
-            self._fail(group_commit.failure)
-        if group_commit.file is not None and self._wal is not None:
-            self._wal.discard_last()
-        for log, end in group_commit.old_ends.items():
-            if log not in group_commit.failed_logs:
-                log.truncate_to(end)
+        if group_commit.pending_sync is not None:
+            group_commit.pending_sync = next(group_commit.steps, None)
+            if group_commit.pending_sync is not None:
+                return None
+        self._in_flight = False
+        failed_logs = group_commit.failed_logs
+        if failed_logs:
+            self._refuse_followers(group_commit)  # those that were queued since the write has failed
+        if group_commit.failure is not None:
+            failed_logs.update(log for log, _, _, _ in group_commit.entries)
+        settled = [(item, STORAGE_ERROR if log in failed_logs else 0) for log, item, _, _ in group_commit.entries]
+        return settled + [(item, STORAGE_ERROR) for _, item, _, _ in group_commit.refused]
 
     def _fail(self, reason: str | None) -> None:
         if self.failure is None and reason is not None:

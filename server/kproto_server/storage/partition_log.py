@@ -1,11 +1,11 @@
 """The log of one partition on disk: segments in Kafka's file format, appended to at the end (LF-50, LF-56)."""
 
-# Theory of operation. An append has two steps. `append` gives a batch its base offset and leader epoch and queues it;
-# `write` writes the whole queue with one write to the active segment. `write_checked` does both for one batch.
+# Theory of operation. An append has two steps. `place` gives a batch its base offset and leader epoch; `write` writes
+# placed batches, in their order, with one write to the active segment. `write_checked` does both for one batch.
 #
 # *Failed writes.* A write that fails changes nothing: the segment is truncated to its old size, and the offsets of the
-# queue are free again. If the truncation fails too (a full or failing disk), it is repeated before the next write,
-# because a whole batch of the failed write could otherwise follow a shorter, later batch and be read as valid.
+# placed batches are free again. If the truncation fails too (a full or failing disk), it is repeated before the next
+# write, because a whole batch of the failed write could otherwise follow a shorter, later batch and be read as valid.
 #
 # *Syncs.* A log notes which segment files have writes that are not durable yet, and whether its directory has new
 # names. `begin_sync` takes a snapshot of both as a `LogSync`, which a thread runs while the event loop goes on writing;
@@ -82,10 +82,10 @@ class PartitionLog:
 
     __slots__ = (
         "_closed", "_dirty", "_disk", "_epoch_bytes", "_file", "_is_active_dirty", "_must_truncate",
-        "_new_files_number", "_next_written", "_position", "_queue", "_sync_count",
+        "_new_files_number", "_next_written", "_position", "_sync_count",
         "base_offset", "directory", "directory_bytes", "epoch", "first_dirty_offset", "next_offset", "on_roll",
-        "partition", "queued_size", "recovery_point", "segment_bytes", "skips_size_check", "start_offset",
-        "topic", "version",
+        "partition", "recovery_point", "segment_bytes", "skips_size_check", "start_offset",
+        "topic", "version", "writes_first",
     )  # fmt: skip
 
     def __init__(
@@ -116,13 +116,15 @@ class PartitionLog:
         """Rises when the list of closed segments changes: paths of and positions in segments are no longer valid."""
         self.skips_size_check: bool = False
         """Whether the caller has checked the size of batches."""
+        self.writes_first: bool = False
+        """Whether batches of other logs may rely on those of this log: if it cannot be written, they fail, too."""
         self.first_dirty_offset: int = 0
         """Compaction covered everything below this offset."""
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment was closed."""
         self.start_offset: int = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
         self.next_offset: int = next_offset
-        """The offset of the next record, after the queued batches."""
+        """The offset of the next record, after the placed batches."""
         self._next_written = next_offset
         """The offset of the next record, after the written batches."""
         self.base_offset: int = active.base_offset if active else next_offset
@@ -131,8 +133,6 @@ class PartitionLog:
         self._position = active.size if active else 0
         self.recovery_point: LogPosition = recovery_point
         """The log is durable up to here."""
-        self._queue: list[bytes] = []
-        self.queued_size: int = 0
         self._sync_count = 0
         """Number of syncs that were begun."""
         self._dirty = dict.fromkeys(unsynced_paths, 0)
@@ -158,50 +158,45 @@ class PartitionLog:
         """Whether there are unsynced writes."""
         return bool(self._dirty) or self._new_files_number != NO_NEW_FILES
 
-    def append(self, batch: bytes, record_count: int) -> int:
-        """Queue a batch with its base offset and leader epoch; return the base offset."""
+    def place(self, batch: bytes, record_count: int) -> bytes:
+        """Return a batch with its base offset and leader epoch, for `write`; `forget_placed` frees its offsets."""
         base_offset = self.next_offset
+        self.next_offset = base_offset + record_count
         # The checksum covers neither of the two.
         size = batch[SIZE_POSITION:LOG_OVERHEAD]
-        placed = base_offset.to_bytes(8, "big") + size + self._epoch_bytes + batch[MAGIC_POSITION:]
-        self._queue.append(placed)
-        self.queued_size += len(placed)
-        self.next_offset = base_offset + record_count
-        return base_offset
+        return base_offset.to_bytes(8, "big") + size + self._epoch_bytes + batch[MAGIC_POSITION:]
 
-    @property
-    def queued(self) -> list[bytes]:
-        """The queued batches."""
-        return self._queue
+    def forget_placed(self) -> None:
+        """Free the offsets of the batches that were placed and are not written."""
+        self.next_offset = self._next_written
 
-    def write(self) -> None:
-        """Write the queue to one segment with one write.
-
-        Raises:
-            OSError: nothing was written; the queue is dropped, and its offsets are free again.
-        """
-        if self._queue:
-            queue = self._queue
-            self._queue, self.queued_size = [], 0
-            self._write(queue[0] if len(queue) == 1 else b"".join(queue), self.next_offset)
+    def restore(self, data: bytes, next_offset: int) -> None:
+        """Write batches that were placed before a crash."""
+        self.next_offset = next_offset
+        self.write(data, next_offset)
 
     def write_checked(self, checked: bytes, record_count: int) -> int:
         """Append a batch given as the bytes that its checksum covers, and write it; return the size of the batch.
 
-        The queue must be empty. To build a whole batch, to replace its offset and to queue it would take 0.6
-        microseconds more, a tenth of a cached commit in ``os`` mode.
+        All placed batches must be written. To build a whole batch and to replace its offset would take 0.6 microseconds
+        more, a tenth of a cached commit in ``os`` mode.
 
         Raises:
             OSError: nothing was written.
         """
-        assert not self._queue, "queued batches have lower offsets"
         size = CHECKED_FROM + len(checked)
-        header = pack_unchecked(self.next_offset, size - LOG_OVERHEAD, self.epoch, MAGIC, crc32c(checked))
-        self._write(header + checked, self.next_offset + record_count)
+        base_offset = self.next_offset
+        header = pack_unchecked(base_offset, size - LOG_OVERHEAD, self.epoch, MAGIC, crc32c(checked))
+        self.next_offset = base_offset + record_count
+        self.write(header + checked, self.next_offset)
         return size
 
-    def _write(self, data: bytes, next_offset: int) -> None:
-        """Write batches to the active segment, rolled if they do not fit; ``next_offset`` is the one after them."""
+    def write(self, data: bytes, next_offset: int) -> None:
+        """Write placed batches to the active segment, rolled if they do not fit; ``next_offset`` is the one after them.
+
+        Raises:
+            OSError: nothing was written; the offsets of all placed batches are free again.
+        """
         try:
             if self._must_truncate:
                 self._truncate_tail()
@@ -219,29 +214,12 @@ class PartitionLog:
                 self._truncate_tail()
             raise
         self._position += len(data)
-        self.next_offset = self._next_written = next_offset
-
-    def drop_queue(self) -> None:
-        """Drop the queued batches; their offsets are free again."""
-        self._queue, self.queued_size = [], 0
-        self.next_offset = self._next_written
+        self._next_written = next_offset
 
     @property
     def end(self) -> LogPosition:
         """The end of the written batches."""
         return LogPosition(self._next_written, self.base_offset, self._position)
-
-    def truncate_to(self, end: LogPosition) -> None:
-        """Remove the batches written since `end` had this value, as far as the disk allows; keep the queue.
-
-        If a segment was rolled meanwhile, its file stays and becomes empty.
-        """
-        self._position = end.position if end.base_offset == self.base_offset else 0
-        if not self._queue:
-            self.next_offset = end.offset
-        self._next_written = end.offset
-        with suppress(OSError):
-            self._truncate_tail()
 
     def _truncate_tail(self) -> None:
         """Truncate the active segment to its valid end: nothing after it may ever be read as a batch."""
@@ -356,12 +334,16 @@ class PartitionLog:
     def begin_epoch(self, epoch: int) -> None:
         """Give new batches a newer leader epoch, and save where it begins (LF-53).
 
+        The epoch is durable then, whatever is lost of the batches: those of other logs may rely on it.
+
         Raises:
             OSError: new batches get the old epoch.
         """
         path = f"{self.directory}/{LEADER_EPOCHS}"
         epochs = read_epoch_checkpoint(read_all(self._disk, path)) if self._disk.exists(path) else []
         replace_file(self._disk, path, write_epoch_checkpoint([*epochs, (epoch, self.next_offset)]))
+        if self._new_files_number != NO_NEW_FILES:
+            self._disk.sync_directory("")  # the directory may be new, too
         self.epoch = epoch
         self._epoch_bytes = epoch.to_bytes(4, "big")
 

@@ -11,8 +11,8 @@
 #    not at all. The tail is truncated, and the batches are restored from the write-ahead log.
 # 2. The tail is zeros or the beginning of one batch, in the newest segment. The process or the machine stopped during
 #    the last write (a file can grow before its content is written: zeros). The tail is truncated.
-# 3. There is a write-ahead log, and it has nothing for the place. The power failed during a group commit that was never
-#    acknowledged. The tail is truncated.
+# 3. There is a write-ahead log, and it has nothing for the place. The power failed while a batch was written that is
+#    larger than the write-ahead log, and was never acknowledged. The tail is truncated.
 # 4. Anything else: the disk is damaged, or the power failed in ``os`` mode. The tail can contain acknowledged batches,
 #    so the log is refused (`CorruptLog`), unless the user asks for ``repair``, which truncates.
 #
@@ -21,11 +21,12 @@
 #
 # Order of the durable steps, for a crash during recovery itself:
 #
-# 1. Leftovers of an interrupted compaction are finished, so that each offset is in one segment.
-# 2. Segments are removed from the newest to the oldest, so that a crash leaves a shorter log and never a gap.
-# 3. A truncated segment is synced before anything is appended. Otherwise the old tail could reappear after a power
+# 1. `LogDir` syncs the write-ahead log: its last frame may be in the memory of the operating system only.
+# 2. Leftovers of an interrupted compaction are finished, so that each offset is in one segment.
+# 3. Segments are removed from the newest to the oldest, so that a crash leaves a shorter log and never a gap.
+# 4. A truncated segment is synced before anything is appended. Otherwise the old tail could reappear after a power
 #    loss, behind new batches.
-# 4. Restored batches are appended. `LogDir` syncs them before it begins a new write-ahead log, so the old one is
+# 5. Restored batches are appended. `LogDir` syncs them before it begins a new write-ahead log, so the old one is
 #    complete until nothing needs it.
 #
 # Every step can be repeated: recovery of a recovered log changes nothing.
@@ -132,12 +133,12 @@ class Recovery:
             closed=recovered.segments[:-1],
             active=recovered.segments[-1] if recovered.segments else None,
             next_offset=recovered.next_offset,
-            epoch=self._save_epochs(epochs_path, epochs, recovered),
+            epoch=self._save_epochs(epochs_path, epochs, recovered, logged),
             segment_bytes=self._segment_bytes,
             recovery_point=recovered.scan_start,
             unsynced_paths=recovered.unsynced_paths,
         )
-        # Last: the batches are appended to the truncated log like new ones, and are dirty until the next sync.
+        # Last: the batches are appended to the truncated log, and are dirty until the next sync.
         self._restore(log, logged)
         return log
 
@@ -157,10 +158,24 @@ class Recovery:
                 self._remove([segment])
         return segments
 
-    def _save_epochs(self, path: str, epochs: EpochStarts, recovered: _RecoveredLog) -> int:
-        """Remove epochs after the end of the log from the checkpoint; return the newest epoch (LF-53)."""
+    def _save_epochs(
+        self, path: str, epochs: EpochStarts, recovered: _RecoveredLog, logged: Sequence[LoggedBatch]
+    ) -> int:
+        """Let the newest epoch of the checkpoint begin at the end of the log at the latest; return it (LF-53).
+
+        A lower epoch would be refused where a batch of another log has this one: the marker of a transaction has the
+        epoch of its coordinator. The log ends behind the batches that `_restore` appends.
+        """
         start_offset = recovered.segments[0].base_offset if recovered.segments else 0
-        kept = [(epoch, start) for epoch, start in epochs or recovered.epochs if start <= recovered.next_offset]
+        found, end_offset = list(epochs or recovered.epochs), recovered.next_offset
+        for batch in logged:
+            if batch.base_offset == end_offset:
+                end_offset = batch.next_offset
+                if not epochs and (not found or batch.epoch > found[-1][0]):
+                    found.append((batch.epoch, batch.base_offset))
+        kept = [(epoch, start) for epoch, start in found if start < end_offset]
+        if len(kept) < len(found):
+            kept.append((found[-1][0], end_offset))
         kept = kept or [(0, start_offset)]
         if kept != epochs:
             replace_file(self._disk, path, write_epoch_checkpoint(kept))
@@ -188,8 +203,8 @@ class Recovery:
             segments = []
         first, scan_start = self._scan_start(segments, recovery_point)
         position = scan_start.position
-        # A whole batch with a logged offset must be the logged batch: it can also be a batch of a failed group commit,
-        # which was truncated, but not durably, before the acknowledged batch got its offset.
+        # A whole batch with a logged offset must be the logged batch: it can also be a batch of a failed write, which
+        # was truncated, but not durably, before the acknowledged batch got its offset.
         scan = LogScan(scan_start.offset, {batch.base_offset: batch.crc for batch in logged})
         unsynced_paths: list[str] = []
         for index, segment in enumerate(segments[first:], first):
@@ -311,27 +326,26 @@ class Recovery:
         Raises:
             CorruptLog: offsets are missing between the two, and ``repair`` is False.
         """
-        count = 0
+        restored: list[bytes] = []
+        next_offset = log.next_offset
         for batch in logged:
-            if batch.next_offset <= log.next_offset:
+            if batch.next_offset <= next_offset:
                 continue  # in its segment
-            if batch.base_offset != log.next_offset:
+            if batch.base_offset != next_offset:
                 # The write-ahead log has lost a frame in the middle, and the segment the same batches: two failures.
                 if not self._repair:
-                    reason = (
-                        f"it ends before offset {log.next_offset}, the write-ahead log goes on at {batch.base_offset}"
-                    )
+                    reason = f"it ends before offset {next_offset}, the write-ahead log goes on at {batch.base_offset}"
                     raise corrupt_segment(log.active_path, log.size, reason)
                 self.report.append(
-                    f"{log.active_path}: repaired: offsets from {log.next_offset} on are lost, also those from "
+                    f"{log.active_path}: repaired: offsets from {next_offset} on are lost, also those from "
                     f"{batch.base_offset} on in the write-ahead log"
                 )
                 break
-            log.append(batch.batch, batch.next_offset - batch.base_offset)
-            count += 1
-        if count:
-            log.write()
-            self.report.append(f"{log.directory}: restored {count} batches from the write-ahead log")
+            restored.append(batch.batch)
+            next_offset = batch.next_offset
+        if restored:
+            log.restore(b"".join(restored), next_offset)
+            self.report.append(f"{log.directory}: restored {len(restored)} batches from the write-ahead log")
 
 
 def _rewrite(file: File, start: int, end: int) -> None:

@@ -71,6 +71,8 @@ class SegmentSync:
         try:
             for log_sync in self.log_syncs:
                 log_sync.run(self._disk)
+            if any(log_sync.has_new_files for log_sync in self.log_syncs):
+                self._disk.sync_directory("")  # a new log has a new directory
         except OSError as error:
             self.failure = f"sync failed: {error}"
             return

@@ -31,7 +31,12 @@ PARTITION_DIRECTORY = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 PARTITIONS_MAX = 100_000
 """Partitions of a topic whose number comes from the names of its directories."""
 CLUSTER_METADATA = "__cluster_metadata"
+ACL_FIELDS: Mapping[str, type] = {
+    "resource_type": int, "name": str, "pattern_type": int, "principal": str, "host": str, "operation": int,
+    "permission": int,
+}  # fmt: skip
 NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
+NO_FEATURES: Mapping[str, int] = {}
 TOPIC_ID = re.compile(r"topic_id: ([A-Za-z0-9_-]{22})")
 
 
@@ -45,6 +50,33 @@ class StoredTopic(NamedTuple):
     """Node ids for each partition; empty if unknown."""
     configs: dict[str, str]
     partition_count: int
+
+
+class ScramRow(NamedTuple):
+    """A SCRAM credential that an administrator has set or removed."""
+
+    user: str
+    mechanism: str
+    credential: tuple[bytes, int, bytes, bytes] | None
+    """Salt, iterations, stored key, server key; None: removed."""
+
+
+class StoredSettings(NamedTuple):
+    """What the file has beside topics; it leaves out what is as in a new cluster."""
+
+    brokers: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+    """The dynamic configs by node id; those of all nodes have an empty one."""
+    features: Mapping[str, int] = NO_FEATURES
+    """The levels of features."""
+    groups: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+    """The configs by group id."""
+    scram: tuple[ScramRow, ...] = ()
+    """The SCRAM credentials that administrators have changed."""
+    acls: tuple[tuple[Any, ...], ...] = ()
+    """The fields of each ACL, in the order of `ACL_FIELDS`; a broker without an authorizer keeps them as they are."""
+
+
+NO_SETTINGS = StoredSettings()
 
 
 def read_topics(disk: Disk, *, include_directories: bool = False) -> list[StoredTopic]:
@@ -63,16 +95,14 @@ def read_topics(disk: Disk, *, include_directories: bool = False) -> list[Stored
     return _merged(topics, _read_directories(disk)) if include_directories else topics
 
 
-def read_broker_configs(disk: Disk) -> dict[str, dict[str, str]]:
-    """Return the dynamic configs of the file by node id; those of all nodes have an empty one.
+def read_settings(disk: Disk) -> StoredSettings:
+    """Return what the file has beside topics.
 
     Raises:
         LogError: the file is damaged, or has another version.
         OSError: the file cannot be read.
     """
-    if not disk.exists(NAME):
-        return {}
-    return _read(disk, lambda content: {_node(name): _configs(one) for name, one in content.get("brokers", {}).items()})
+    return _read(disk, _settings) if disk.exists(NAME) else NO_SETTINGS
 
 
 def _read(disk: Disk, parse: Callable[[dict[str, Any]], T]) -> T:
@@ -110,6 +140,47 @@ def _node(name: str) -> str:
     return name
 
 
+def _settings(content: dict[str, Any]) -> StoredSettings:
+    brokers = {_node(name): _configs(one) for name, one in content.get("brokers", {}).items()}
+    features = {str(name): _level(one) for name, one in content.get("features", {}).items()}
+    groups = {name: _configs(one) for name, one in content.get("groups", {}).items()}
+    scram = tuple(map(_scram, content.get("scram", ())))
+    return StoredSettings(brokers, features, groups, scram, tuple(map(_acl, content.get("acls", ()))))
+
+
+def _scram(fields: dict[str, Any]) -> ScramRow:
+    row = ScramRow(str(fields["user"]), str(fields["mechanism"]), None)
+    if "stored_key" not in fields:
+        return row
+    salt, stored_key, server_key = (base64.b64decode(fields[name]) for name in ("salt", "stored_key", "server_key"))
+    return row._replace(credential=(salt, int(fields["iterations"]), stored_key, server_key))
+
+
+def _scram_fields(row: ScramRow) -> dict[str, Any]:
+    fields: dict[str, Any] = {"user": row.user, "mechanism": row.mechanism}
+    if row.credential is not None:
+        salt, iterations, *keys = row.credential
+        encoded = {
+            name: base64.b64encode(value).decode()
+            for name, value in zip(("salt", "stored_key", "server_key"), (salt, *keys), strict=True)
+        }
+        fields |= {"iterations": iterations, **encoded}
+    return fields
+
+
+def _acl(fields: dict[str, Any]) -> tuple[Any, ...]:
+    for name, kind in ACL_FIELDS.items():
+        if type(fields[name]) is not kind:
+            raise ValueError(f"ACL with {name} {fields[name]!r:.50}")
+    return tuple(fields[name] for name in ACL_FIELDS)
+
+
+def _level(level: Any) -> int:
+    if not isinstance(level, int) or not 0 <= level < 1 << 15:
+        raise ValueError(f"feature level {level!r:.50}")
+    return int(level)
+
+
 def _configs(configs: dict[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in configs.items()}
 
@@ -128,10 +199,10 @@ def _distinct(topics: list[StoredTopic]) -> list[StoredTopic]:
 def write_topics(
     disk: Disk,
     topics: Iterable[StoredTopic],
-    broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS,
+    settings: StoredSettings = NO_SETTINGS,
     before_rename: Callable[[], object] | None = None,
 ) -> None:
-    """Write the file with all of these topics, and the dynamic configs by node id; return when it is durable.
+    """Write the file with all of these topics and settings; return when it is durable.
 
     ``before_rename``: as for `replace_file`.
 
@@ -150,8 +221,16 @@ def write_topics(
             for topic in topics
         ],
     }
-    if broker_configs:
-        content["brokers"] = {name: dict(configs) for name, configs in broker_configs.items()}
+    if settings.brokers:
+        content["brokers"] = {name: dict(configs) for name, configs in settings.brokers.items()}
+    if settings.features:
+        content["features"] = dict(settings.features)
+    if settings.groups:
+        content["groups"] = {group_id: dict(configs) for group_id, configs in settings.groups.items()}
+    if settings.scram:
+        content["scram"] = list(map(_scram_fields, settings.scram))
+    if settings.acls:
+        content["acls"] = [dict(zip(ACL_FIELDS, acl, strict=True)) for acl in settings.acls]
     replace_file(disk, NAME, json.dumps(content, indent=1).encode(), before_rename=before_rename)
 
 

@@ -1,9 +1,9 @@
 """The write-ahead log (WAL) of ``fsync`` mode: the batches of a group commit in one write and one sync."""
 
 # Theory of operation. A group commit touches as many of the 50 offsets partitions as its groups hash to, and a sync of
-# each of their segments would take up to a millisecond. So the segments are only written, into the memory of the
-# operating system, and their batches are written a second time to the write-ahead log. Its one sync makes the group
-# commit durable.
+# each of their segments would take up to a millisecond. So its batches are first written to the write-ahead log, whose
+# one sync makes the group commit durable, in all logs or in none. Then they are written to their segments, into the
+# memory of the operating system only.
 #
 # There are two files of a fixed size, preallocated, so that a sync writes no metadata. They take turns: when one is
 # full, writing goes on in the other, while a background sync makes the segments durable; after that the full one is
@@ -23,7 +23,8 @@
 # 3. A batch leaves the needed cycles only after its segment is durable (`release`, or ``is_needed=False``).
 #
 # Crash windows. During the write of a frame: the frame fails its checksum, and its group commit was not acknowledged.
-# Between sync and acknowledgment: recovery restores the batches, as a client that got no response must expect. After
+# Between sync and acknowledgment: recovery restores the batches, as a client that got no response must expect. Before
+# the sync the segments have nothing of them, so a power loss cannot keep a part of a group commit there. After
 # `turn` and before the first frame of the new cycle: all frames of the other file are still needed, by their own
 # numbers.
 #
@@ -83,7 +84,9 @@ class WriteAheadLog:
             OSError: the disk has no space.
         """
         self._disk = disk
-        self._files, self._size_bytes = _preallocate(disk, size_bytes)
+        self._files, found_bytes = _preallocate(disk, size_bytes)
+        self.size_bytes: int = found_bytes
+        """The size of each file."""
         self._file_number = file_number
         self._cycle = self._needed_from = cycle
         self._position = 0
@@ -102,11 +105,17 @@ class WriteAheadLog:
 
     def fits(self, size: int, count: int) -> bool:
         """Return whether the current file has room for so many bytes in so many batches."""
-        return self._position + _frame_size_max(size, count) <= self._size_bytes
+        return self._position + frame_size_max(size, count) <= self.size_bytes
 
-    def can_turn(self, size: int, count: int) -> bool:
-        """Return whether the other file is free and has room for so many bytes in so many batches."""
-        return self._is_other_free and _frame_size_max(size, count) <= self._size_bytes
+    @property
+    def room(self) -> int:
+        """Bytes that are left in the current file."""
+        return self.size_bytes - self._position
+
+    @property
+    def is_other_free(self) -> bool:
+        """Whether no frame of the other file is needed."""
+        return self._is_other_free
 
     def turn(self, *, is_needed: bool) -> None:
         """Begin a new cycle in the other file; the frames so far are needed until `release`, or not at all.
@@ -182,7 +191,8 @@ def remove_write_ahead_log(disk: Disk) -> None:
         disk.sync_directory("")
 
 
-def _frame_size_max(size: int, count: int) -> int:
+def frame_size_max(size: int, count: int) -> int:
+    """Return the greatest size of a frame with so many bytes in so many batches."""
     return FRAME_HEADER.size + size + count * (NAME_SIZE.size + NAME_SIZE_MAX_BYTES)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.batch_header import LOG_OVERHEAD
+from kproto.records.batch_header import LOG_OVERHEAD, header_struct
 from kproto.records.batches import batch_size, first_offset, last_offset, stored_crc
 from kproto_server.storage.write_ahead_log import CHECKED_FROM, FRAME_HEADER, NAME_SIZE, NAMES
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
 
 NO_CYCLE = -1
+_read_epoch = header_struct("partition_leader_epoch").unpack_from
 
 
 class LoggedBatch(NamedTuple):
@@ -45,6 +46,12 @@ class LoggedBatch(NamedTuple):
     def next_offset(self) -> int:
         """The offset after the last record."""
         return last_offset(self.batch) + 1
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch."""
+        epoch: int = _read_epoch(self.batch)[0]
+        return epoch
 
 
 class WriteAheadLogContent(NamedTuple):
@@ -96,6 +103,24 @@ def read_write_ahead_log(disk: Disk) -> WriteAheadLogContent:
         # The newest frames stay readable until the first frame of the next cycle is complete.
         next_file_number=1 - newest,
     )
+
+
+def sync_write_ahead_log(disk: Disk) -> None:
+    """Make the frames that were read durable, before their batches are restored.
+
+    The process may have been killed before the sync of the last frame, which then is in the memory of the operating
+    system only. If the power failed during recovery, the frame could be lost, and a part of its batches be in segments.
+
+    Raises:
+        OSError: it is unknown which frames are on the disk.
+    """
+    for name in NAMES:
+        if disk.exists(name):
+            file = disk.open(name)
+            try:
+                file.sync()
+            finally:
+                file.close()
 
 
 def _read_file(disk: Disk, name: str) -> _FileContent:
