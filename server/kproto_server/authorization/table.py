@@ -1,0 +1,150 @@
+"""The rights that each API needs (BA-121), as checks in the order of a real broker, and how they come before handlers.
+
+An API that is not in the table needs no right: ApiVersions, SaslHandshake, SaslAuthenticate, telemetry, and the APIs of
+delegation tokens, whose handlers look at the client's own name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kproto_server.authorization import other_checks as other
+from kproto_server.authorization import topic_checks as topics
+from kproto_server.authorization.checks import (
+    Asked,
+    Check,
+    Perform,
+    closes_without_acks,
+    on_cluster,
+    on_group,
+    on_topics,
+    on_transactional_id,
+)
+from kproto_server.authorization.rights import Rights
+from kproto_server.requests.dispatcher import ENDPOINTS_MAX
+from kproto_server.security.acls import Operation
+
+if TYPE_CHECKING:
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.dispatcher import Dispatcher
+    from kproto_server.requests.endpoint import Endpoint
+    from kproto_server.security.acls import Authorizer
+
+READ, WRITE, DELETE, ALTER = Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER
+DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+CLUSTER_ACTION = Operation.CLUSTER_ACTION
+
+TABLE: dict[int, tuple[Check, ...]] = {
+    0: (closes_without_acks, topics.produce, on_topics(WRITE, None)),
+    1: (topics.fetch,),
+    2: (on_topics(DESCRIBE),),
+    3: (topics.metadata,),
+    8: (on_group(READ), on_topics(READ)),
+    9: (topics.offset_fetch,),
+    10: (other.find_coordinator,),
+    11: (on_group(READ),),
+    12: (on_group(READ),),
+    13: (on_group(READ),),
+    14: (on_group(READ),),
+    15: (other.described_groups("groups", "groups"),),
+    16: (other.list_groups,),
+    19: (topics.create_topics,),
+    20: (topics.delete_topics,),
+    21: (on_topics(DELETE),),
+    22: (topics.init_producer_id,),
+    23: (other.offset_for_leader_epoch(on_topics(DESCRIBE)),),
+    24: (other.add_partitions_to_txn,),
+    25: (on_transactional_id(WRITE), on_group(READ)),
+    26: (on_transactional_id(WRITE),),
+    27: (on_cluster(CLUSTER_ACTION, ALTER),),
+    28: (on_transactional_id(WRITE), on_group(READ), on_topics(READ)),
+    29: (other.readable_acls, on_cluster(DESCRIBE)),
+    30: (other.readable_acls, on_cluster(ALTER)),
+    31: (other.readable_acls, on_cluster(ALTER)),
+    32: (other.configs("results", DESCRIBE_CONFIGS),),
+    33: (other.configs("responses", ALTER_CONFIGS),),
+    34: (on_cluster(ALTER),),
+    35: (on_cluster(DESCRIBE),),
+    37: (other.create_partitions,),
+    42: (other.delete_groups,),
+    43: (on_cluster(ALTER),),
+    44: (other.configs("responses", ALTER_CONFIGS),),
+    45: (on_cluster(ALTER),),
+    46: (on_cluster(DESCRIBE),),
+    47: (on_group(DELETE), on_topics(READ)),
+    48: (on_cluster(DESCRIBE_CONFIGS),),
+    49: (on_cluster(ALTER_CONFIGS),),
+    50: (other.describe_scram_credentials,),
+    51: (on_cluster(ALTER),),
+    55: (on_cluster(DESCRIBE),),
+    57: (on_cluster(ALTER),),
+    60: (other.describe_cluster,),
+    61: (other.describe_producers,),
+    64: (on_cluster(ALTER),),
+    65: (other.describe_transactions,),
+    66: (other.list_transactions,),
+    68: (on_group(READ, None), other.subscription),
+    69: (other.described_groups("group_ids", "groups"),),
+    74: (on_cluster(DESCRIBE_CONFIGS),),
+    75: (topics.describe_topic_partitions,),
+    76: (on_group(READ, None), other.subscription),
+    77: (other.described_groups("group_ids", "groups"),),
+    78: (on_group(READ, None), other.share_session),
+    79: (on_group(READ, None), other.share_session),
+    80: (on_cluster(ALTER),),
+    81: (on_cluster(ALTER),),
+    **dict.fromkeys(range(83, 88), (on_cluster(CLUSTER_ACTION),)),
+    88: (on_group(READ, None), other.topology),
+    89: (other.described_groups("group_ids", "groups"),),
+    90: (other.share_group_offsets,),
+    91: (on_group(READ), other.altered_share_group_offsets),
+    92: (on_group(DELETE), on_topics(READ)),
+    93: (on_group(READ),),
+    94: (on_cluster(ALTER),),
+}
+"""The checks of an API, by its key."""
+
+
+def install(dispatcher: Dispatcher) -> None:
+    """Have a dispatcher's handlers follow the checks of its cluster's authorizer, if it has one.
+
+    Cached commits would respond without a check: there are none then.
+    """
+    authorizer = dispatcher.state.cluster.authorizer
+    if authorizer is not None:
+        dispatcher.cached_commits = None
+        dispatcher.endpoints = _CheckedEndpoints(authorizer, dispatcher.endpoints)
+
+
+class _CheckedEndpoints(dict[tuple[int, int], "Endpoint"]):
+    """The endpoints of a broker that has an authorizer, made when first needed."""
+
+    def __init__(self, authorizer: Authorizer, own: dict[tuple[int, int], Endpoint]) -> None:
+        super().__init__()
+        self._authorizer = authorizer
+        self._own = own
+
+    def __missing__(self, key: tuple[int, int]) -> Endpoint:
+        endpoint = self._own[key]
+        checks = TABLE.get(key[0])
+        if checks:
+            endpoint = replace(endpoint, handle=partial(_handle, self._authorizer, checks, endpoint), is_learned=False)
+        if len(self) < ENDPOINTS_MAX:
+            self[key] = endpoint
+        return endpoint
+
+
+def _handle(
+    authorizer: Authorizer, checks: tuple[Check, ...], endpoint: Endpoint, request: Any, context: RequestContext
+) -> Any:
+    rights = Rights(authorizer, context.connection)
+
+    def perform_from(index: int) -> Perform:
+        if index == len(checks):
+            return lambda request: endpoint.handle(request, context)
+        following = perform_from(index + 1)
+        return lambda request: checks[index](Asked(request, context, rights), following)
+
+    return perform_from(0)(request)

@@ -1,0 +1,1 @@
+"""Secured listeners: the certificates of TLS, the files that have them, and the settings that clients need."""

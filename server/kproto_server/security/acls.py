@@ -1,0 +1,229 @@
+"""ACLs as Kafka's authorizers have them (BA-122): bindings, filters, and what a principal may do.
+
+An ACL allows or denies an operation on the resources of a pattern to a principal from a host. A DENY that matches
+decides; otherwise any ALLOW that matches does. ``allow.everyone.if.no.acl.found`` decides on resources without an ACL.
+Names and numbers are Kafka's. This module does no I/O.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+CLUSTER_NAME = "kafka-cluster"
+"""The name of the only resource of type CLUSTER."""
+WILDCARD = "*"
+ANY_PRINCIPAL = "User:*"
+
+
+class ResourceType(IntEnum):
+    """What ACLs are about."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How the name of a pattern stands for the names of resources; ANY and MATCH are for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(IntEnum):
+    """What a client does with a resource."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(IntEnum):
+    """Whether an ACL allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+IMPLYING: dict[Operation, tuple[Operation, ...]] = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+"""Operations whose ALLOW also allows the key."""
+
+
+class Acl(NamedTuple):
+    """One ACL with its pattern: Kafka's AclBinding."""
+
+    resource_type: int
+    name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+    def covers(self, name: str) -> bool:
+        """Return whether the pattern has the resource of this name, of the pattern's type."""
+        if self.pattern_type == PatternType.PREFIXED:
+            return name.startswith(self.name)
+        return self.name in (name, WILDCARD)
+
+    def is_for(self, principal: str, host: str) -> bool:
+        """Return whether the ACL is about a principal at a host."""
+        return self.principal in (principal, ANY_PRINCIPAL) and self.host in (host, WILDCARD)
+
+
+class AclFilter(NamedTuple):
+    """Selects ACLs; None and ANY select all."""
+
+    resource_type: int = ResourceType.ANY
+    name: str | None = None
+    pattern_type: int = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: int = Operation.ANY
+    permission: int = Permission.ANY
+
+    def matches(self, acl: Acl) -> bool:
+        """Return whether the filter selects an ACL."""
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self._matches_pattern(acl)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, acl.permission)
+        )
+
+    def _matches_pattern(self, acl: Acl) -> bool:
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
+            return False
+        if self.name is None:
+            return True
+        return acl.covers(self.name) if self.pattern_type == PatternType.MATCH else acl.name == self.name
+
+
+class Authorizer:
+    """The ACLs of a cluster, and what they allow."""
+
+    def __init__(self, super_users: Iterable[str] = (), *, allows_without_acls: bool = False) -> None:
+        """``super_users``: principals that may do everything; ``allows_without_acls``: whether all may use resources
+        for which there is no ACL."""
+        self.super_users: frozenset[str] = frozenset(super_users)
+        self._allows_without_acls = allows_without_acls
+        self._acls: dict[Acl, None] = {}
+        self._by_type: dict[int, list[Acl]] = {}
+
+    @property
+    def acls(self) -> tuple[Acl, ...]:
+        """All ACLs, the oldest first."""
+        return tuple(self._acls)
+
+    def replace(self, acls: Iterable[Acl]) -> None:
+        """Have these ACLs and no others."""
+        self._acls = dict.fromkeys(acls)
+        self._by_type = {}
+        for acl in self._acls:
+            self._by_type.setdefault(acl.resource_type, []).append(acl)
+
+    def add(self, acls: Iterable[Acl]) -> None:
+        """Add ACLs; those that exist stay as they are."""
+        self.replace((*self._acls, *acls))
+
+    def remove(self, matches: Callable[[Acl], bool]) -> list[Acl]:
+        """Remove the ACLs that match; return them."""
+        removed = [acl for acl in self._acls if matches(acl)]
+        if removed:
+            gone = set(removed)
+            self.replace(acl for acl in self._acls if acl not in gone)
+        return removed
+
+    def allows(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> bool:
+        """Return whether a principal at a host may do an operation on a resource."""
+        if principal in self.super_users:
+            return True
+        on_resource = [acl for acl in self._by_type.get(resource_type, ()) if acl.covers(name)]
+        if not on_resource:
+            return self._allows_without_acls
+        operations = (operation, Operation.ALL)
+        implying = (*operations, *IMPLYING.get(Operation(operation), ()))
+        is_allowed = False
+        for acl in on_resource:
+            if acl.is_for(principal, host):
+                if acl.permission == Permission.DENY and acl.operation in operations:
+                    return False
+                is_allowed = is_allowed or (acl.permission == Permission.ALLOW and acl.operation in implying)
+        return is_allowed
+
+    def allows_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Return whether there may be a resource of a type on which a principal may do an operation (KIP-679).
+
+        As in Kafka: the operation of an ACL counts, and none that implies it; an ALLOW counts unless a DENY has the
+        same name, a prefix of it, or all names.
+        """
+        if principal in self.super_users:
+            return True
+        own = [
+            acl
+            for acl in self._by_type.get(resource_type, ())
+            if acl.is_for(principal, host) and acl.operation in (operation, Operation.ALL)
+        ]
+        denials = [acl for acl in own if acl.permission == Permission.DENY]
+        if any(_is_wildcard(acl) for acl in denials):
+            return False
+        return self._allows_without_acls or any(
+            acl.permission == Permission.ALLOW and (_is_wildcard(acl) or not _is_denied(acl, denials)) for acl in own
+        )
+
+
+def _is_wildcard(acl: Acl) -> bool:
+    return acl.pattern_type == PatternType.LITERAL and acl.name == WILDCARD
+
+
+def _is_denied(allowed: Acl, denials: list[Acl]) -> bool:
+    return any(
+        allowed.name.startswith(denial.name)
+        if denial.pattern_type == PatternType.PREFIXED
+        else denial.name == allowed.name and allowed.pattern_type == PatternType.LITERAL
+        for denial in denials
+    )
+
+
+def parse_super_users(text: str) -> Iterator[str]:
+    """Yield the principals of the setting ``super.users``: ``Type:name``, with semicolons between them.
+
+    Raises:
+        ValueError: one is no principal.
+    """
+    for one in filter(None, (part.strip() for part in text.split(";"))):
+        if not all(one.partition(":")):
+            raise ValueError(f"{one!r} is no principal: write User:name")
+        yield one

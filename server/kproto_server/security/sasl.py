@@ -1,0 +1,273 @@
+"""SASL as a broker speaks it: the mechanisms PLAIN and SCRAM, and what one connection has authenticated so far.
+
+Theory of operation. A mechanism is a generator of its steps: it receives the client's tokens and yields the broker's,
+and returns the name of the user. `Authentication` is the state of a connection: which mechanism was chosen by
+SaslHandshake, in which way tokens arrive, and when the session ends (KIP-368). It knows no requests and no clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.errors import KprotoError
+from kproto_server.security.oauth import (
+    ACKNOWLEDGED,
+    InvalidMessage,
+    InvalidToken,
+    OtherScheme,
+    read_client_message,
+    unsecured_bearer,
+)
+from kproto_server.security.users import SCRAM_HASHES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from kproto_server.security.oauth import Validate
+    from kproto_server.security.users import Users
+
+    Steps = Generator[bytes, bytes, tuple[bytes, str]]
+    """Receives the client's tokens, yields the broker's, and returns the last one with the name of the user."""
+
+PLAIN = "PLAIN"
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = (PLAIN, *SCRAM_HASHES, OAUTHBEARER)
+NONCE_BYTES = 18
+PLAIN_TOKENS = 3
+CLIENT_FIRST = re.compile(r"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]*),r=([!-+\--~]+)(?:,[A-Za-z]+=[^,]*)*)")
+"""Authorization id; all that the proof covers; user; nonce."""
+CLIENT_FINAL = re.compile(r"(c=[A-Za-z0-9+/=]*,r=([!-+\--~]+)(?:,[A-Za-z]=[^,]*)*),p=([A-Za-z0-9+/=]+)")
+"""All but the proof; nonce; proof."""
+
+
+class AuthenticationFailed(KprotoError):
+    """A client is not who it says, or has sent what no mechanism sends; the text is that of Kafka's response."""
+
+
+class MalformedToken(KprotoError):
+    """A real broker fails on the token, and closes the connection without a response."""
+
+
+class SaslRules(NamedTuple):
+    """What Kafka releases do differently."""
+
+    names_faults_of_plain: bool = True
+    """Whether a failure of PLAIN has a text of its own, and empty tokens at the end count."""
+    checks_nonce: bool = True
+    """Whether the nonce in a client's proof must be the broker's (CVE-2024-56128)."""
+    failed_during: str = "Authentication failed during authentication"
+    """How the failure begins that gives no reason."""
+
+    def invalid_credentials(self, mechanism: str) -> AuthenticationFailed:
+        """Return the failure that gives no reason, as Kafka's for SCRAM."""
+        return AuthenticationFailed(f"{self.failed_during} due to invalid credentials with SASL mechanism {mechanism}")
+
+
+def plain(users: Users, rules: SaslRules) -> Steps:
+    """PLAIN (RFC 4616, BA-113): one token with user and password."""
+    # As Kafka: bytes that are no UTF-8 are replaced, and nothing behind a fourth token is looked at.
+    tokens = (yield b"").decode(errors="replace").split("\0")
+    if rules.names_faults_of_plain:
+        tokens = tokens[: PLAIN_TOKENS + 1]
+    else:
+        while tokens and not tokens[-1]:
+            tokens.pop()
+
+    def failure(text: str) -> AuthenticationFailed:
+        return AuthenticationFailed(text) if rules.names_faults_of_plain else rules.invalid_credentials(PLAIN)
+
+    if len(tokens) != PLAIN_TOKENS:
+        raise failure(f"Invalid SASL/PLAIN response: expected {PLAIN_TOKENS} tokens, got {len(tokens)}")
+    authorization_id, name, password = tokens
+    for what, value in (("username", name), ("password", password)):
+        if not value:
+            raise failure(f"Authentication failed: {what} not specified")
+    if not users.accepts(name, password):
+        raise AuthenticationFailed("Authentication failed: Invalid username or password")
+    _check_authorization_id(authorization_id, name)
+    return b"", name
+
+
+def scram(users: Users, rules: SaslRules, mechanism: str, nonce: Callable[[], str]) -> Steps:
+    """SCRAM (RFC 5802 and 7677, BA-114): a challenge, and the client's proof that it knows the password.
+
+    As in Kafka, the proof covers the channel binding that the client names, but nothing is bound.
+    """
+    hash_name = SCRAM_HASHES[mechanism]
+    invalid = rules.invalid_credentials(mechanism)
+    first = CLIENT_FIRST.fullmatch((yield b"").decode(errors="replace"))
+    if first is None:
+        raise invalid
+    authorization_id, first_bare, sasl_name, client_nonce = first.groups()
+    name = _name(sasl_name)
+    credential = users.scram_credential(mechanism, name)
+    if credential is None:
+        raise invalid
+    _check_authorization_id(_name(authorization_id or ""), name)
+    both_nonces = client_nonce + nonce()
+    server_first = f"r={both_nonces},s={b64encode(credential.salt).decode()},i={credential.iterations}"
+    final = CLIENT_FINAL.fullmatch((yield server_first.encode()).decode(errors="replace"))
+    if final is None:
+        raise invalid
+    without_proof, repeated_nonce, encoded_proof = final.groups()
+    try:
+        proof = b64decode(encoded_proof, validate=True)
+    except Base64Error:
+        raise invalid from None
+    if rules.checks_nonce and repeated_nonce != both_nonces:
+        raise invalid
+    if len(proof) != len(credential.stored_key):
+        raise MalformedToken(f"a proof of {len(proof)} bytes")
+    message = f"{first_bare},{server_first},{without_proof}".encode()
+    signature = hmac.digest(credential.stored_key, message, hash_name)
+    client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+    if not hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key):
+        raise invalid
+    return b"v=" + b64encode(hmac.digest(credential.server_key, message, hash_name)), name
+
+
+def oauth_bearer(authentication: Authentication, validate: Validate, rules: SaslRules) -> Steps:
+    """OAUTHBEARER (RFC 7628, BA-115): a token that says who the client is, and until when."""
+    refusal = ""
+    response = b""
+    while True:
+        data = yield response
+        if data == ACKNOWLEDGED and refusal:
+            raise AuthenticationFailed(refusal)
+        try:
+            message = read_client_message(data)
+        except InvalidMessage:
+            raise rules.invalid_credentials(OAUTHBEARER) from None
+        except OtherScheme as error:
+            raise MalformedToken(str(error)) from None
+        try:
+            bearer = validate(message.token, authentication.now_ms)
+            break
+        except InvalidToken:
+            refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
+            response = refusal.encode()
+    if message.authorization_id not in ("", bearer.name):
+        raise AuthenticationFailed(
+            f"Authentication failed: Client requested an authorization id ({message.authorization_id}) that is "
+            f"different from the token's principal name ({bearer.name})"
+        )
+    authentication.token_expires_ms = bearer.expires_ms
+    return b"", bearer.name
+
+
+def _name(text: str) -> str:
+    return text.replace("=2C", ",").replace("=3D", "=")
+
+
+def _check_authorization_id(authorization_id: str, name: str) -> None:
+    if authorization_id not in ("", name):
+        text = "Authentication failed: Client requested an authorization id that is different from username"
+        raise AuthenticationFailed(text)
+
+
+class Phase(Enum):
+    """How far a connection has come."""
+
+    BEGUN = auto()
+    """ApiVersions may come once, or SaslHandshake."""
+    NEGOTIATED = auto()
+    """ApiVersions has come."""
+    CHOSEN = auto()
+    """The mechanism is chosen; tokens come in SaslAuthenticate."""
+    CHOSEN_RAW = auto()
+    """The mechanism is chosen; tokens come as they are, without headers (SaslHandshake v0)."""
+    COMPLETE = auto()
+    """The client is authenticated."""
+
+
+class Authentication:
+    """What one connection has authenticated."""
+
+    __slots__ = (
+        "_nonce", "_rules", "_steps", "_users", "_validate", "mechanism", "now_ms", "phase", "session_ends_ms",
+        "token_expires_ms", "user",
+    )  # fmt: skip
+
+    def __init__(
+        self, users: Users, rules: SaslRules, nonce: Callable[[], str], validate: Validate = unsecured_bearer
+    ) -> None:
+        """``nonce``: returns printable text without commas that is new at each call; ``validate``: validates tokens."""
+        self._users = users
+        self._rules = rules
+        self._nonce = nonce
+        self._validate = validate
+        self.now_ms: int = 0
+        """The time of the client's latest token."""
+        self.token_expires_ms: int | None = None
+        """When the token of OAUTHBEARER ends; None: the mechanism has none."""
+        self._steps: Steps | None = None
+        self.phase: Phase = Phase.BEGUN
+        self.mechanism: str | None = None
+        """The one that was chosen last."""
+        self.user: str | None = None
+        """None: the client is not authenticated."""
+        self.session_ends_ms: int | None = None
+        """The time after which requests are refused until the client authenticates again; None: never."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the client is authenticated."""
+        return self.phase is Phase.COMPLETE
+
+    def choose(self, mechanism: str, *, raw: bool) -> None:
+        """Begin a mechanism, one of `MECHANISMS`. ``raw``: its tokens come without headers."""
+        self.mechanism = mechanism
+        users, rules = self._users, self._rules
+        self.token_expires_ms = None
+        if mechanism == PLAIN:
+            steps = plain(users, rules)
+        elif mechanism == OAUTHBEARER:
+            steps = oauth_bearer(self, self._validate, rules)
+        else:
+            steps = scram(users, rules, mechanism, self._nonce)
+        next(steps)
+        self._steps = steps
+        self.phase = Phase.CHOSEN_RAW if raw else Phase.CHOSEN
+
+    def step(self, token: bytes, now_ms: int) -> bytes:
+        """Take a token of the client; return the broker's. The last step makes the phase COMPLETE.
+
+        Raises:
+            AuthenticationFailed, MalformedToken: the connection must be closed.
+        """
+        assert self._steps is not None, "a mechanism is chosen"
+        self.now_ms = now_ms
+        try:
+            return self._steps.send(token)
+        except StopIteration as end:
+            last_token, name = end.value
+        if self.user not in (None, name):
+            text = f"Cannot change principals during re-authentication from User.{self.user}: User.{name}"
+            raise AuthenticationFailed(text)
+        self.user = name
+        self._steps = None
+        self.phase = Phase.COMPLETE
+        result: bytes = last_token
+        return result
+
+    def begin_session(self, now_ms: int, lifetime_max_ms: int) -> int:
+        """Begin the session of a client that is authenticated; return its length in ms, 0: without an end (KIP-368).
+
+        ``lifetime_max_ms``: `connections.max.reauth.ms`; the end of a token ends the session, too.
+        """
+        lifetimes = [lifetime_max_ms] if lifetime_max_ms else []
+        if self.token_expires_ms is not None:
+            lifetimes.append(max(self.token_expires_ms - now_ms, 0))
+        self.session_ends_ms = now_ms + min(lifetimes) if lifetimes else None
+        return min(lifetimes, default=0)
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Return whether the session has ended."""
+        return self.session_ends_ms is not None and now_ms > self.session_ends_ms

@@ -1,0 +1,151 @@
+"""SASL as three real brokers do it, byte for byte (BA-110 to BA-114), and what transcripts cannot show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kproto.errors import UsageError
+from kproto_server.broker.broker import Broker
+from tests.security.sasl_scripts import (
+    CLOSED,
+    GOOD,
+    PASSWORD,
+    SCRIPTS,
+    Client,
+    authenticate,
+    client_final,
+    client_first,
+    handshake,
+    list_groups,
+    transcript,
+)
+from tests.waiting import wait_until
+
+RECORDED = Path(__file__).parents[2] / "fixtures" / "sasl"
+RELEASES = {path.stem: json.loads(path.read_text()) for path in sorted(RECORDED.glob("*.json"))}
+DELAY = "connection.failed.authentication.delay.ms"
+SASL: Any = {"sasl": ["PLAIN", "SCRAM-SHA-256"], "users": {"alice": PASSWORD, "bob": "another"}}
+SESSION_MS = 60_000
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def release(request: pytest.FixtureRequest) -> Iterator[tuple[str, Broker]]:
+    version = ".".join(request.param.split(".")[:2])
+    with Broker.running(kafka_version=version, settings={DELAY: 0}, **SASL) as broker:
+        yield request.param, broker
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_transcript_is_that_of_the_release(release: tuple[str, Broker], script: str) -> None:
+    name, broker = release
+    assert transcript(broker.bootstrap_servers, SCRIPTS[script]) == RELEASES[name][script]
+
+
+def error_of(frame: bytes | None) -> int:
+    """Return the error code of a response to SaslHandshake or SaslAuthenticate."""
+    assert frame is not None
+    return int.from_bytes(frame[4:6], "big")
+
+
+def test_a_failure_is_delayed_by_the_brokers_clock() -> None:
+    """`connection.failed.authentication.delay.ms`: the response comes when the time has passed."""
+    with Broker.running(clock="scaled:3600", settings={DELAY: 3_600_000}, **SASL) as broker:
+        began_ms = broker.clock.now_ms()
+        client = Client(broker.bootstrap_servers)
+        handshake("PLAIN")(client)
+        assert error_of(client.read()) == 0
+        authenticate(b"\0alice\0wrong")(client)
+        assert error_of(client.read()) == 58
+        assert broker.clock.now_ms() - began_ms >= 3_600_000
+        assert client.read() is None
+        client.close()
+
+
+def test_a_session_ends_unless_the_client_authenticates_again() -> None:
+    """KIP-368, BA-116: `connections.max.reauth.ms`, by the broker's clock."""
+    again = [handshake("PLAIN"), authenticate(GOOD, 1)]
+    with Broker.running(settings={"connections.max.reauth.ms": SESSION_MS}, **SASL) as broker:
+
+        def later(client: Client) -> None:
+            broker.clock.advance(milliseconds=SESSION_MS + 1)
+            list_groups(client)
+
+        found = transcript(broker.bootstrap_servers, [*again, list_groups, *again, list_groups, later])
+    assert found[-1] == CLOSED
+    assert found.count(CLOSED) == 1
+    lifetime = SESSION_MS.to_bytes(8, "big").hex()
+    assert [found[1].endswith(lifetime), found[4].endswith(lifetime)] == [True, True]
+
+
+def test_a_client_stays_the_same_user() -> None:
+    as_bob = [handshake("PLAIN"), authenticate(b"\0bob\0another", 1), list_groups]
+    with Broker.running(settings={"connections.max.reauth.ms": SESSION_MS, DELAY: 0}, **SASL) as broker:
+        found = transcript(broker.bootstrap_servers, [handshake("PLAIN"), authenticate(GOOD, 1), *as_bob])
+    text = "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert text.encode().hex() in found[3]
+    assert found[4] == CLOSED
+
+
+def test_no_commit_of_another_connection_serves_a_client_before_it_authenticates() -> None:
+    """The cache of commits responds to equal requests of all connections, but not before authentication."""
+    confluent_kafka: Any = pytest.importorskip("confluent_kafka")
+    with Broker.running(settings={DELAY: 0}, **SASL) as broker:
+        text = broker.client_settings("librdkafka", user="alice", mechanism="PLAIN")
+        settings = dict(line.split("=", 1) for line in text.splitlines())
+        consumer = confluent_kafka.Consumer(settings | {"group.id": "g", "allow.auto.create.topics": True})
+        broker.topics.create("t")
+        for offset in (1, 2, 3):
+            commit = confluent_kafka.TopicPartition("t", 0, offset)
+            consumer.commit(offsets=[commit], asynchronous=False)
+        consumer.close()
+        request = broker.requests.where(api="OffsetCommit")[-1]
+        client = Client(broker.bootstrap_servers)
+        client.send_frame(request.frame)
+        assert client.read() is None
+        client.close()
+        assert broker.groups.committed("g") == {("t", 0): 3}
+
+
+def test_secrets_are_nowhere_to_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither in the request log, nor in the report, the log, nor in what the broker says of itself."""
+    with caplog.at_level("DEBUG"), Broker.running(settings={DELAY: 0}, **SASL) as broker:
+        for token in (GOOD, b"\0alice\0my-typo"):
+            transcript(broker.bootstrap_servers, [handshake("PLAIN"), authenticate(token, 1), list_groups])
+        scram = [handshake("SCRAM-SHA-256"), client_first(), client_final(), list_groups]
+        transcript(broker.bootstrap_servers, scram)
+        wait_until(lambda: len(broker.requests.where(api="ListGroups")) == 2, "the requests")
+        seen = [repr(broker), repr(broker.observations.snapshot()), caplog.text]
+        seen += [repr(request) + repr(request.frame) for request in broker.requests]
+    assert [text for text in seen for secret in (PASSWORD, "my-typo", "another") if secret in text] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"sasl": "GSSAPI"}, "no SASL mechanism 'GSSAPI': give some of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"users": {"alice": "x"}}, "users need SASL: give sasl, too"),
+        ({"sasl": "PLAIN", "users": {"alice": ""}}, "the user 'alice' needs a name and a password"),
+        ({"sasl": "PLAIN", "users": {"a\nb": "x"}}, "needs a name and a password of printable characters"),
+        ({"settings": {"sasl.enabled.mechanisms": "PLAIN"}}, "sasl.enabled.mechanisms needs SASL: give sasl instead"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: Any, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        Broker(**options)
+
+
+def test_settings_are_for_users_and_mechanisms_that_there_are() -> None:
+    with Broker.running(**SASL) as broker:
+        with pytest.raises(UsageError, match="no user 'carol': there are alice, bob"):
+            broker.client_settings("java", user="carol")
+        with pytest.raises(UsageError, match="'SCRAM-SHA-512' is not enabled: give one of PLAIN, SCRAM-SHA-256"):
+            broker.client_settings("java", mechanism="SCRAM-SHA-512")
+    with Broker.running() as plain:
+        assert plain.client_settings("librdkafka").endswith("security.protocol=plaintext\n")
+        with pytest.raises(UsageError, match="has no SASL"):
+            plain.client_settings("java", user="alice")
