@@ -1,0 +1,318 @@
+"""What a fault rule does to a request: functions of the request and of the broker's time, without I/O.
+
+Theory of operation. `act` gets a `Faulty` request: what the rule does, the request, and `perform`, which has the API's
+handler handle a request. It returns the result that the connection sends or waits for. Most actions change the response
+that `perform` returns. It may come at once, after a delay, or after a sync of the log; `then` applies a change to it
+whenever it comes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto import registry
+from kproto.codes import ErrorCode
+from kproto.headers import response_frame
+from kproto.message import Response
+from kproto.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
+from kproto_server.faults import changes
+from kproto_server.faults.items import READS, ErrorItems, Selection, empty_response, error_response, place_of
+from kproto_server.faults.rule import API_VERSIONS, DELAY, FIND_COORDINATOR
+from kproto_server.observation.conditions import KEYS
+from kproto_server.releases.release import VersionBehavior
+from kproto_server.requests.deferred import (
+    NO_RESPONSE,
+    Completion,
+    DeferredResponse,
+    DelayedOperation,
+    LargeResponse,
+    NoResponse,
+    Piece,
+    Shaped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.message import Request
+    from kproto_server.cluster.node import Node
+    from kproto_server.faults.changes import Leaders
+    from kproto_server.faults.rule import Action
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import Result
+
+PRODUCE = 0
+KINDS_OF_HEARTBEATS = {68: "consumer", 76: "share", 88: "streams"}
+NEGATIVE = 0x80
+"""The sign bit of the first byte of a size."""
+
+
+class FaultBehavior(VersionBehavior):
+    """What Kafka releases do differently when they throttle a client."""
+
+    @property
+    def mutes_after_response(self) -> bool:
+        """Whether the response comes at once, and later requests wait: from 2.0 on (KIP-219). Before, the response
+        itself waits."""
+        return self.at_least(2, 0)
+
+
+class Faulty(NamedTuple):
+    """A request that a rule acts on."""
+
+    action: Action
+    selection: Selection
+    leaders: Leaders
+    """Those of the time at which the rule was added."""
+    request: Request
+    known: Request
+    """The request with all that it is about: an incremental Fetch does not name the partitions of its session."""
+    context: RequestContext
+    perform: Callable[[Request], Result]
+    """Has the handler handle a request."""
+    now_ms: Callable[[], int]
+    reason: str
+    """Why the connection closes, for the log."""
+
+
+def act(faulty: Faulty) -> Result:
+    """Return what the connection sends or waits for instead of the handler's result."""
+    action = faulty.action
+    delay_ms = action.value if action.kind == DELAY else action.delay_ms
+    if not delay_ms:
+        return _act(faulty, None)
+    if action.is_after:
+        return then(
+            faulty.perform(faulty.request), lambda result: _wait(faulty, delay_ms, lambda: _act(faulty, result))
+        )
+    return _wait(faulty, delay_ms, lambda: _act(faulty, None))
+
+
+def then(result: Result, change: Callable[[Result], Result]) -> Result:
+    """Return a result that is changed when it is there: a response, or none at all."""
+    if isinstance(result, DelayedOperation):
+        respond = result.respond
+        return result._replace(respond=lambda: then(respond(), change))
+    if isinstance(result, DeferredResponse):
+        return then(_waits_for_log(result), change)
+    return change(result)
+
+
+def _waits_for_log(deferred: DeferredResponse) -> DelayedOperation:
+    """Return an operation that ends when a deferred response is there."""
+    completion = Completion()
+    found: list[Result] = []
+
+    def deliver(result: Response | DeferredResponse | NoResponse) -> None:
+        if isinstance(result, DeferredResponse):
+            result.deliver = deliver
+        else:
+            found.append(result)
+            completion.complete()
+
+    deferred.deliver = deliver
+    return DelayedOperation(None, lambda: found[0] if found else NO_RESPONSE, completion)
+
+
+def _wait(faulty: Faulty, duration_ms: int, respond: Callable[[], Result]) -> DelayedOperation:
+    return DelayedOperation(faulty.now_ms() + duration_ms, respond)
+
+
+def _soon(faulty: Faulty, result: Result) -> DelayedOperation:
+    """Return an operation that is complete: a handler returns it for results that only an operation may have."""
+    completion = Completion()
+    completion.complete()
+    return DelayedOperation(faulty.now_ms(), lambda: result, completion)
+
+
+def _act(faulty: Faulty, performed: Result | None) -> Result:
+    """Act now; ``performed``: the result of the request if it has taken effect, else None."""
+    action = faulty.action
+
+    def perform() -> Result:
+        return faulty.perform(faulty.request) if performed is None else performed
+
+    if action.kind == DELAY:
+        return perform()
+    if action.kind == "freeze":
+        return _frozen(faulty) or perform()
+    if action.kind == "error":
+        return _error(faulty, performed)
+    if action.kind in ("no_response", "close", "reset"):
+        if action.is_after:
+            return then(perform(), lambda _: _soon(faulty, _end(faulty)))
+        return _soon(faulty, _end(faulty))
+    return then(perform(), lambda result: _changed(faulty, result))
+
+
+def _frozen(faulty: Faulty) -> Response | None:
+    """Return the response to a heartbeat that takes no effect; None: the member joins or leaves with it."""
+    request: Any = faulty.request
+    response: Any = registry.response_class(faulty.context.api_key)
+    kind = KINDS_OF_HEARTBEATS.get(faulty.context.api_key)
+    if kind is None:
+        return response(throttle_time_ms=0, error_code=0)  # type: ignore[no-any-return]  # of the API's class
+    if request.member_epoch <= 0:
+        return None
+    fields: dict[str, Any] = (
+        {"status": None, "task_offset_interval_ms": 0, "endpoint_information_epoch": request.endpoint_information_epoch}
+        if kind == "streams"
+        else {}
+    )
+    interval_ms = faulty.context.settings.current.int(f"group.{kind}.heartbeat.interval.ms")
+    found: Response = response(
+        throttle_time_ms=0,
+        error_code=0,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        heartbeat_interval_ms=interval_ms,
+        **fields,
+    )
+    return found
+
+
+def _end(faulty: Faulty) -> Result:
+    if faulty.action.kind == "no_response":
+        return DelayedOperation(None, lambda: NO_RESPONSE, Completion())
+    return Piece(b"", close_reason=faulty.reason, resets=faulty.action.kind == "reset")
+
+
+# Errors.
+
+
+def _error(faulty: Faulty, performed: Result | None) -> Result:
+    action, context = faulty.action, faulty.context
+    key, version = context.api_key, context.api_version
+    target = place_of(action.value, faulty.selection, action.place, key, version)
+    is_after = action.is_after
+    if performed is None and (is_after or target is None):
+        performed = faulty.perform(faulty.request)
+    if key == PRODUCE and not faulty.request.acks:  # type: ignore[attr-defined]  # a ProduceRequest
+        return _soon(faulty, Piece(b"", close_reason=faulty.reason))  # how a broker reports an error without a response
+    if key == API_VERSIONS and action.value == ErrorCode.UNSUPPORTED_VERSION:
+        return _downgrade(faulty)
+    if target is None:  # this version has no place for the error
+        assert performed is not None
+        return performed
+    if isinstance(target, str):
+        failed = error_response(action.value, faulty.request, key, version)
+        return failed if performed is None else then(performed, lambda result: _instead(result, failed))
+    items = ErrorItems(action.value, faulty.selection, target, key, version)
+    additions = items.made_from(faulty.known)
+    if performed is None and key in READS:
+        performed = _at_once(faulty.perform(faulty.request))
+    elif performed is None:
+        rest = items.without(faulty.request)
+        performed = empty_response(key, version) if rest is None else faulty.perform(rest)
+    return then(performed, lambda result: _merged(result, items, additions))
+
+
+def _downgrade(faulty: Faulty) -> Result:
+    """Return the ApiVersions response of a broker that does not serve the version: in v0, which every client reads,
+    with the versions of ApiVersions that the client may use instead (KIP-511)."""
+    context = faulty.context
+    low, high = context.kafka_version.api_versions[API_VERSIONS]
+    own = ApiVersion(api_key=API_VERSIONS, min_version=low, max_version=max(low, min(high, context.api_version - 1)))
+    response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
+
+    def in_v0(frame: bytes) -> Piece:
+        return Piece(response_frame(int.from_bytes(frame[4:8], "big", signed=True), 0, response.encode(0)))
+
+    return _soon(faulty, Shaped(response, in_v0))
+
+
+def _instead(result: Result, failed: Response) -> Result:
+    return result if isinstance(result, NoResponse) else failed
+
+
+def _merged(result: Result, items: ErrorItems, additions: tuple[Any, ...]) -> Result:
+    response = _response_in(result)
+    return result if response is None else items.merged(response, additions)
+
+
+def _response_in(result: Result) -> Response | None:
+    """Return a response; None: there is none (Produce with acks=0)."""
+    if isinstance(result, LargeResponse):
+        return result.response
+    return result if isinstance(result, Response) else None
+
+
+def _at_once(result: Result) -> Result:
+    """Return what a request that would wait for records has now: brokers do not wait if there is an error."""
+    while isinstance(result, DelayedOperation):
+        if result.completion is not None:
+            result.completion.is_abandoned = True
+        result = result.respond()
+    return result
+
+
+# Changes of a response.
+
+
+def _changed(faulty: Faulty, result: Result) -> Result:
+    response = _response_in(result)
+    if response is None:
+        return result
+    action = faulty.action
+    match action.kind:
+        case "throttle_ms":
+            return _throttled(faulty, response, action.value)
+        case "truncate_bytes":
+            return _soon(faulty, Shaped(response, lambda frame: _truncated(faulty, frame)))
+        case "chunk_bytes":
+            return _soon(faulty, Shaped(response, lambda frame: _chunk(faulty, frame)))
+        case "corrupt" if action.value == "length":
+            return _soon(faulty, Shaped(response, _with_negative_size))
+        case "corrupt":
+            return changes.with_wrong_checksums(response)  # type: ignore[no-any-return]  # of the response's class
+        case "max_versions":
+            by_key = {KEYS[name]: version for name, version in action.value.items()}
+            return changes.with_max_versions(response, by_key)  # type: ignore[no-any-return]
+    return _redirected(faulty, response)
+
+
+def _throttled(faulty: Faulty, response: Response, throttle_ms: int) -> Result:
+    response = changes.throttled(response, throttle_ms)
+    if not faulty.context.behavior(FaultBehavior).mutes_after_response:
+        return _wait(faulty, throttle_ms, lambda: response)
+
+    def mute(frame: bytes) -> Piece:
+        return Piece(frame, _wait(faulty, throttle_ms, lambda: NO_RESPONSE))
+
+    return _soon(faulty, Shaped(response, mute))
+
+
+def _truncated(faulty: Faulty, frame: bytes) -> Piece:
+    return Piece(frame[: faulty.action.value], close_reason=faulty.reason)
+
+
+def _chunk(faulty: Faulty, frame: bytes) -> Piece:
+    size, interval_ms = faulty.action.value, faulty.action.chunk_interval_ms
+    if len(frame) <= size:
+        return Piece(frame)
+    return Piece(frame[:size], _wait(faulty, interval_ms, lambda: _chunk(faulty, frame[size:])))
+
+
+def _with_negative_size(frame: bytes) -> Piece:
+    return Piece(bytes([frame[0] | NEGATIVE]) + frame[1:])
+
+
+def _redirected(faulty: Faulty, response: Any) -> Response:
+    """Return a response with other leaders or coordinators: former ones, or the node that the rule names."""
+    action, context, former = faulty.action, faulty.context, faulty.leaders
+    nodes = context.cluster.nodes
+    named = None if action.kind == "stale" else nodes[action.value]
+
+    def node_of(key: str, key_type: int) -> Node | None:
+        return named or nodes.get(former.coordinator(key, key_type))  # type: ignore[arg-type]  # None is no node id
+
+    def leader_of(topic: str, partition: int) -> tuple[int, int] | None:
+        return former.of.get((topic, partition)) if named is None else (named.node_id, -1)
+
+    def is_about(topic: str, partition: int) -> bool:
+        return faulty.selection.has({"name": topic, "partition": partition})
+
+    if context.api_key == FIND_COORDINATOR:
+        return changes.with_coordinators(response, faulty.request, context, node_of)  # type: ignore[no-any-return]
+    changed = changes.with_leaders(response, is_about, leader_of)
+    return changes.with_nodes(changed, former.nodes if named is None else (named,), context.connection.listener)  # type: ignore[no-any-return]

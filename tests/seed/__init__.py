@@ -1,0 +1,1 @@
+"""Seeds: what a broker has from its start on."""

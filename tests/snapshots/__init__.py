@@ -1,0 +1,1 @@
+"""Snapshots of a broker's state."""
