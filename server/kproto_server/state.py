@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.share_groups.share_groups import ShareGroups
     from kproto_server.transactions.coordinator import TransactionCoordinator
 
 
@@ -28,8 +29,8 @@ class BrokerState:
     """The parts of one broker process. Handlers get them one by one, in their `RequestContext`."""
 
     __slots__ = (
-        "_transactions", "clock", "cluster", "coordinator", "find_transactions", "kafka_version", "log_manager",
-        "settings",
+        "_share_groups", "_transactions", "clock", "cluster", "coordinator", "find_share_groups", "find_transactions",
+        "kafka_version", "log_manager", "settings",
     )  # fmt: skip
 
     def __init__(
@@ -40,13 +41,22 @@ class BrokerState:
         self.kafka_version: KafkaVersion = kafka_version
         self.cluster: Cluster = cluster
         self.settings: DynamicSettings = DynamicSettings(settings, cluster.changed)
+        if settings.str("authorizer.class.name"):
+            from kproto_server.configuration.authorizers import authorizer_of  # few brokers have ACLs
+
+            cluster.authorizer = authorizer_of(settings.str)
         self.coordinator: GroupCoordinator = GroupCoordinator(
             kafka_version.behavior(CoordinatorBehavior), self.settings, cluster.topics, self.clock, cluster.random_bytes
         )
+        self.coordinator.topics_version = lambda: cluster.version
+        self.coordinator.rack_of = cluster.rack_of
         self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
         self.log_manager.verify_transaction = self._verify_transaction
         self._transactions: TransactionCoordinator | None = None
         self.find_transactions: Callable[[], TransactionCoordinator] = lambda: self.transactions
+        self._share_groups: ShareGroups | None = None
+        self.find_share_groups: Callable[[], ShareGroups] = lambda: self.share_groups
+        self.coordinator.begin_share_groups_load = lambda: self.share_groups.begin_load()
 
     @property
     def transactions(self) -> TransactionCoordinator:
@@ -65,6 +75,22 @@ class BrokerState:
     def used_transactions(self) -> TransactionCoordinator | None:
         """The transaction coordinator if it was used, for tasks that have nothing to do otherwise."""
         return self._transactions
+
+    @property
+    def share_groups(self) -> ShareGroups:
+        """The share groups, made at their first use."""
+        if self._share_groups is None:
+            from kproto_server.share_groups.share_groups import ShareGroups
+            from kproto_server.share_groups.version_behavior import ShareBehavior
+
+            behavior = self.kafka_version.behavior(ShareBehavior)
+            self._share_groups = ShareGroups(behavior, self.settings, self.cluster, self.coordinator, self.log_manager)
+        return self._share_groups
+
+    @property
+    def used_share_groups(self) -> ShareGroups | None:
+        """The share groups if they were used."""
+        return self._share_groups
 
     def _verify_transaction(
         self,
@@ -96,4 +122,6 @@ class BrokerState:
         self.coordinator.reset()
         if self._transactions is not None:
             self._transactions.forget()
+        if self._share_groups is not None:
+            self._share_groups.forget()
         self.log_manager.reset()

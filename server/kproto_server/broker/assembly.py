@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
+    from kproto_server.broker.open_listeners import OpenListener
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.listeners import Address
     from kproto_server.configuration.settings import Settings
@@ -30,17 +31,19 @@ def assemble(
     sockets: Sequence[socket.socket],
     *,
     advertised: Address,
+    others: Sequence[OpenListener] = (),
     kafka_version: KafkaVersion,
     settings: Settings,
     clock_mode: ClockMode,
     started: int | None = None,
     data: DataDirectory | None = None,
     requests_kept: int = 0,
+    keeps_from_start: bool = True,
 ) -> tuple[EventLoop, Server]:
     """Return the event loop and the server for these sockets, which belong to nodes 1, 2 and so on.
 
     The first ``started`` nodes are up and their sockets listen; the other nodes have never been up (BA-52). The request
-    log keeps the newest ``requests_kept`` requests. The caller runs
+    log keeps the newest ``requests_kept`` requests, once it is on (``keeps_from_start``). The caller runs
     `Server.main` in the event loop and ends it with `Server.stop`.
 
     Raises:
@@ -53,6 +56,12 @@ def assemble(
         Node(number, advertised.host, _advertised_port(advertised, number, sock), rack, alive=number <= up)
         for number, sock in enumerate(sockets, 1)
     ]
+    for listener in others:
+        for node, sock in zip(nodes, listener.sockets, strict=True):
+            node.others[listener.name] = (
+                listener.advertised.host,
+                _advertised_port(listener.advertised, node.node_id, sock),
+            )
     cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)), os.urandom)
     state = BrokerState(kafka_version, settings, cluster, clock)
     expiration_task = ExpirationTask(state.coordinator, clock)
@@ -70,7 +79,7 @@ def assemble(
     if requests_kept:
         from kproto_server.observation.request_log import RequestLog
 
-        request_log = RequestLog(requests_kept)
+        request_log = RequestLog(requests_kept, is_on=keeps_from_start)
         cluster.on_topic_deleted = request_log.topic_deleted
     producer_task = ProducerExpirationTask(state.settings, cluster.topics, clock)
     producer_task.start()

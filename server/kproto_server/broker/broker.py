@@ -18,14 +18,14 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
+from kproto.errors import UsageError
 from kproto_server.broker.clock import BrokerClock
-from kproto_server.broker.groups import BrokerGroups
-from kproto_server.broker.requests import BrokerRequests
+from kproto_server.broker.controls import BrokerControls
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
-from kproto_server.configuration.listeners import Address
+from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS, Address, listeners_of
 from kproto_server.configuration.settings import Settings
 from kproto_server.network.listening import bracketed, open_sockets
 from kproto_server.observation.request_log import REQUESTS_MAX
@@ -33,13 +33,20 @@ from kproto_server.releases.kafka_version import KafkaVersion
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
+    from kproto_server.broker.fault_file import Faults
+    from kproto_server.broker.open_listeners import OpenListener
+    from kproto_server.broker.security import Security, SecurityOptions
+    from kproto_server.broker.seed import Seed
+    from kproto_server.broker.tls import BrokerTls
+    from kproto_server.configuration.listeners import Listener
+    from kproto_server.faults.rule import FaultRule
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.server import Server
-    from kproto_server.observation.observe import Observations, Snapshot
+    from kproto_server.observation.observe import Observations
 
 T = TypeVar("T")
 
@@ -61,9 +68,18 @@ class BrokerOptions(TypedDict, total=False):
     clock: str | ClockMode
     data: DataDirectory | str | None
     requests_kept: int
+    faults: Sequence[FaultRule] | str | Faults
+    forward_commits: bool
+    conditional_commits: bool
+    tls: str | None
+    tls_directory: str | None
+    seed: str | Mapping[str, Any] | Seed | None
+    sasl: str | Sequence[str]
+    users: Mapping[str, str] | None
+    listeners: str | Sequence[str]
 
 
-class Broker:
+class Broker(BrokerControls):
     """A broker of one or more nodes, listening on loopback.
 
     Args:
@@ -78,12 +94,30 @@ class Broker:
         data: the data directory for offsets and records, in Kafka's format. A path means that commits survive power
             loss; a `DataDirectory` can choose otherwise. None: in memory.
         requests_kept: the number of requests that `requests` keeps, the newest ones, 32 MiB at most; 0: none.
+        faults: fault rules from the start on, or the path of a YAML file that has them, and conditions of the network;
+            `reset` keeps them.
+        forward_commits: every node accepts commits of all groups; a real broker responds NOT_COORDINATOR.
+        conditional_commits: a commit may name the offset that it expects (see ``FAULTS.md``); no real broker has that.
+        tls: the listeners have TLS (security protocol SSL) with a certificate of this kind: ``"auto"``, a right one, or
+            one that clients have to refuse: ``"expired"``, ``"not-yet-valid"``, ``"wrong-name"``, ``"unknown-ca"``,
+            ``"revoked"``, ``"weak-key"``. None: no TLS.
+        seed: topics, records and offsets of groups from the start on, also after `reset`; or the path of a YAML file
+            that has them.
+        tls_directory: keeps the CA, the certificates and the keys; None: a temporary directory.
+        sasl: the listeners have SASL with this mechanism, or these: ``"PLAIN"``, ``"SCRAM-SHA-256"``,
+            ``"SCRAM-SHA-512"``.
+        users: the passwords of the users of SASL, by name; None: one user ``"kproto"`` with a random password, which
+            `client_settings` has.
+        listeners: the listeners of each node, as in Kafka's setting: ``"PLAINTEXT://127.0.0.1:0"``, ``"SASL_SSL://:9094"``;
+            ``settings`` may have ``advertised.listeners`` and ``listener.security.protocol.map``. The first is the main
+            one, instead of ``host`` and ``port``; empty: one listener, with all of ``tls`` and ``sasl``.
 
     Ownership: a started broker owns its sockets, its thread and the lock of the data directory; `stop` (or the end of
     the ``with`` block) closes them.
 
     Raises:
-        ValueError: the Kafka version, a setting or the clock is unknown, or a number is out of range.
+        ValueError: the Kafka version, a setting or the clock is unknown, a number is out of range, or a fault rule or
+            the seed is wrong.
         CannotListen: (from `start`) an address is in use.
         LogError: (from `start`) the data directory is in use, damaged or unreadable.
         RuntimeError: (from the other methods and properties) the broker is not running, or its thread has failed.
@@ -101,6 +135,15 @@ class Broker:
         clock: str | ClockMode = "real",
         data: DataDirectory | str | None = None,
         requests_kept: int = REQUESTS_MAX,
+        faults: Sequence[FaultRule] | str | Faults = (),
+        forward_commits: bool = False,
+        conditional_commits: bool = False,
+        tls: str | None = None,
+        tls_directory: str | None = None,
+        seed: str | Mapping[str, Any] | Seed | None = None,
+        sasl: str | Sequence[str] = (),
+        users: Mapping[str, str] | None = None,
+        listeners: str | Sequence[str] = (),
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a broker has at least one node, not {brokers}")
@@ -111,15 +154,47 @@ class Broker:
         self.kafka_version: KafkaVersion = (
             kafka_version if isinstance(kafka_version, KafkaVersion) else KafkaVersion.named(kafka_version)
         )
+        listener_settings, settings = _listener_settings(settings, listeners)
         self.settings: Settings = _settings(settings, self.kafka_version)
-        self.clock: BrokerClock = BrokerClock(self._call)
-        self.groups: BrokerGroups = BrokerGroups(self._call)
-        self.requests: BrokerRequests = BrokerRequests(self._call)
+        super().__init__(self._call)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._data = DataDirectory(data) if isinstance(data, str) else data
+        self._listeners: Sequence[Listener] = ()
+        self._advertised = Address(host, 0)
+        if listener_settings:
+            self._listeners = listeners_of(listener_settings, has_tls=tls is not None, has_sasl=bool(sasl)).used
+            main = next(iter(self._listeners), None)
+            if main is not None and main.bound is not None:
+                host, port = main.bound.host or "0.0.0.0", main.bound.port  # noqa: S104 - as Kafka
+            self._advertised = Address(host, 0) if main is None or main.advertised is None else main.advertised
+        self._others: list[OpenListener] = []
         self._address = host, port, brokers
         self._started = started
         self._requests_kept = requests_kept
+        self._security_options: SecurityOptions | None = None
+        self._security: Security | None = None
+        """From `start` to `stop`, if the listeners have TLS or SASL."""
+        has_tls = tls is not None or tls_directory is not None
+        if has_tls or sasl or users or self.settings.is_set("sasl.enabled.mechanisms"):
+            from kproto_server.broker.security import SecurityOptions
+
+            mechanisms = (sasl,) if isinstance(sasl, str) else tuple(sasl)
+            self._security_options = SecurityOptions(tls, tls_directory, mechanisms, users or {})
+            self.settings = self._security_options.checked(self.settings)
+        self._faults: Faults | None = None
+        if faults or forward_commits or conditional_commits:
+            from kproto_server.broker.fault_file import checked_faults
+
+            found = checked_faults(faults, self.kafka_version, range(1, brokers + 1))
+            self._faults = found._replace(
+                forward_commits=forward_commits or found.forward_commits,
+                conditional_commits=conditional_commits or found.conditional_commits,
+            )
+        self._seed: Seed | None = None
+        if seed is not None:
+            from kproto_server.broker.seed import checked_seed
+
+            self._seed = checked_seed(seed, self.kafka_version, self.settings, started or brokers)
         self._lifetime = threading.Lock()
         """Held while the broker starts or stops."""
         self._thread: threading.Thread | None = None
@@ -143,6 +218,7 @@ class Broker:
             RuntimeError: the broker runs already.
             CannotListen: an address is in use.
             LogError: the data directory is in use, damaged or unreadable.
+            UsageError: the broker refuses a part of the seed; the text has a line for each.
         """
         with self._lifetime:
             if self._thread is not None:
@@ -153,18 +229,44 @@ class Broker:
         host_name, port, count = self._address
         sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)), self._started)
         try:
+            self._others = []
+            if self._listeners[1:]:
+                from kproto_server.broker.open_listeners import open_listeners
+
+                self._others = open_listeners(self._listeners[1:], count, self._started)
             loop, server = self._assemble(sockets)
+            if self._faults is not None:
+                self._faults.begin(server)
+            if self._seed is not None:
+                self._seed.begin(server)
+            if self._security_options is not None:
+                from kproto_server.broker.security import Security, protocols_of
+
+                hosts = [host_name, self._advertised.host, *(one.advertised.host for one in self._others)]
+                self._security = Security(self._security_options, hosts, self.settings)
+                self._security.apply(server, protocols_of(self._listeners))
         except BaseException:
-            for sock in sockets:
+            for sock in (*sockets, *(sock for one in self._others for sock in one.sockets)):
                 sock.close()
             raise
-        node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
+        node_sockets = {
+            node_id: {"": sock} | {one.name: one.sockets[index] for one in self._others}
+            for index, (node_id, sock) in enumerate(zip(server.state.cluster.nodes, sockets, strict=True))
+        }
         ready = threading.Event()
         self._failure = None
+        problem: list[UsageError] = []
+
+        def fill() -> None:
+            try:
+                server.fill()
+            except UsageError as error:
+                problem.append(error)
+            ready.set()
 
         def run() -> None:
             try:
-                loop.run(lambda: server.main(node_sockets, ready.set))
+                loop.run(lambda: server.main(node_sockets, fill))
             except BaseException as error:  # raised again by the next call from a user's thread
                 logger.exception("the broker has failed")
                 self._failure = error
@@ -180,15 +282,18 @@ class Broker:
             ready.wait()
             self._stop()
             raise
-        if self._failure is not None:
+        if self._failure is not None or problem:
             self._stop()
+        if problem:
+            raise problem[0]
 
     def _assemble(self, sockets: list[socket.socket]) -> tuple[EventLoop, Server]:
         from kproto_server.broker.assembly import assemble
 
         return assemble(
             sockets,
-            advertised=Address(self._address[0], 0),
+            advertised=self._advertised,
+            others=self._others,
             kafka_version=self.kafka_version,
             settings=self.settings,
             clock_mode=self._clock_mode,
@@ -196,6 +301,22 @@ class Broker:
             data=self._data,
             requests_kept=self._requests_kept,
         )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the broker has started, and has neither ended nor failed."""
+        return self._thread is not None and self._thread.is_alive() and self._failure is None
+
+    def __repr__(self) -> str:
+        name = f"Kafka {self.kafka_version.name}"
+        if not self.is_running or self._thread is threading.current_thread():  # which can't wait for itself
+            return f"<Broker: {name}, {'running' if self.is_running else 'not running'}>"
+        from kproto_server.broker.description import description
+
+        try:
+            return f"<Broker at {self.bootstrap_servers}: {name}, {self.run(description)}>"
+        except RuntimeError:  # it has ended meanwhile
+            return f"<Broker: {name}, not running>"
 
     def stop(self) -> None:
         """Respond to the requests already read, close every connection and end the thread; idempotent.
@@ -214,6 +335,9 @@ class Broker:
             self._post(self._server.stop)
         self._thread.join()
         self._thread = self._server = None
+        if self._security is not None:
+            self._security.close()
+            self._security = None
         failure, self._failure = self._failure, None
         if failure is not None:
             raise RuntimeError("this broker failed") from failure
@@ -259,48 +383,63 @@ class Broker:
     # -- for tests
 
     @property
-    def bootstrap_servers(self) -> str:
-        """Return ``HOST:PORT`` of every node, running or stopped, comma-separated."""
-        nodes = self._running_server().state.cluster.nodes.values()
-        return ",".join(f"{bracketed(node.host)}:{node.port}" for node in nodes)
-
-    @property
     def observations(self) -> Observations:
-        """Return the live observations; while clients are connected, read them through `snapshot`."""
+        """Return what clients have sent: `Observations.snapshot` returns it as an immutable copy."""
         return self._running_server().observations
 
-    def snapshot(self) -> Snapshot:
-        """Return what clients have sent so far, as an immutable copy."""
-        return self._call(lambda server: server.observations.snapshot())
-
-    def reset(self, *, new_ports: bool = False) -> None:
-        """Make the broker as it was after its start.
-
-        Topics, groups, offsets, observations, requests and changed configs are deleted, stopped nodes started, and the
-        clock is set to the wall time. Every connection is closed. A member, a producer or a fetch session from before
-        gets the error of an unknown one.
-
-        A client from before that connects again and begins with a JoinGroup without a member id cannot be
-        distinguished from a new client. With ``new_ports`` it finds no broker: the nodes listen on other ports, which
-        `bootstrap_servers` has.
-        """
-        self._call(lambda server: server.reset(new_ports=new_ports))
-
-    def stop_node(self, node_id: int) -> None:
-        """Stop one node: its connections are closed, and its partitions get other leaders.
+    @property
+    def tls(self) -> BrokerTls:
+        """The certificates of the listeners.
 
         Raises:
-            UsageError: the node does not exist or is stopped; the text has all nodes with their states.
+            RuntimeError: the broker does not run, or has no TLS.
         """
-        self._call(lambda server: server.stop_node(node_id))
+        from kproto_server.broker.tls import BrokerTls
 
-    def start_node(self, node_id: int) -> None:
-        """Start a node on its address; nothing happens if it runs.
+        self._running_server()
+        if self._security is None or self._security.tls is None:
+            raise RuntimeError('this broker has no TLS: give tls="auto" when you make it')
+        return BrokerTls(self.run, self._security.tls)
+
+    def servers_of(self, listener: str) -> str:
+        """Return ``HOST:PORT`` of a listener of every node, comma-separated. ``listener``: its name.
 
         Raises:
-            UsageError: the node does not exist; the text has all nodes with their states.
+            UsageError: there is no such listener.
         """
-        self._call(lambda server: server.start_node(node_id))
+        index = self._listener_index(listener)
+        if not index:
+            return self.bootstrap_servers
+        found = self.run(lambda server: [node.address(listener) for node in server.state.cluster.nodes.values()])
+        return ",".join(f"{bracketed(host)}:{port}" for host, port in found)
+
+    def _listener_index(self, name: str) -> int:
+        names = [one.name for one in self._listeners]
+        if name not in names:
+            raise UsageError(f"no listener {name!r}: there are {', '.join(names) or 'no names'}")
+        return names.index(name)
+
+    def client_settings(
+        self, client: str, *, user: str | None = None, mechanism: str | None = None, listener: str | None = None
+    ) -> str:
+        """Return the settings of a client library for this broker, ready to paste.
+
+        Args:
+            client: java, librdkafka, kafka-python, aiokafka, franz-go or kafkajs.
+            user: the user of SASL; by default the first one.
+            mechanism: the mechanism of SASL; by default the first one.
+            listener: the name of a listener; by default the main one.
+
+        Raises:
+            UsageError: there is no such library, user, mechanism or listener.
+        """
+        if listener is None:
+            return super().client_settings(client, user=user, mechanism=mechanism)
+        from kproto_server.broker.security import Security, SecurityOptions
+
+        protocol, servers = self._listeners[self._listener_index(listener)].protocol, self.servers_of(listener)
+        security = self._security or Security(SecurityOptions(), [], self.settings)
+        return security.client_settings(client, servers, user, mechanism, protocol)
 
     def _call(self, action: Callable[[Server], T]) -> T:
         """Run an action in the broker's thread and return its result (`RunInBrokerThread`)."""
@@ -349,9 +488,20 @@ class Broker:
             raise
 
 
+def _listener_settings(
+    given: Mapping[str, object] | Settings | None, listeners: str | Sequence[str]
+) -> tuple[dict[str, str], Mapping[str, object] | Settings | None]:
+    """Return the settings of listeners, and all others."""
+    found = {"listeners": listeners if isinstance(listeners, str) else ",".join(listeners)} if listeners else {}
+    if given is None or isinstance(given, Settings):
+        return found, given
+    of_listeners = {name: str(value) for name, value in given.items() if name in SETTINGS_OF_LISTENERS}
+    return of_listeners | found, {name: value for name, value in given.items() if name not in SETTINGS_OF_LISTENERS}
+
+
 def _settings(given: Mapping[str, object] | Settings | None, kafka_version: KafkaVersion) -> Settings:
     if isinstance(given, Settings):
-        return given
+        return given.checked()
     return Settings.from_mapping({name: str(value) for name, value in (given or {}).items()}, kafka_version)
 
 

@@ -13,28 +13,18 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from kproto_server.commandline.arguments import Command
+    from kproto_server.configuration.listeners import Listener
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
     Given = dict[str, list[str]]
     T = TypeVar("T")
 
-LISTENER_NAMES = frozenset(
-    {
-        "listeners",
-        "advertised.listeners",
-        "controller.listener.names",
-        "listener.security.protocol.map",
-        "inter.broker.listener.name",
-    }
-)
-"""The settings of Kafka that `kproto_server.configuration.listeners` reads."""
-
 
 class Configuration:
     """What the settings of a command say."""
 
-    __slots__ = ("advertised", "bound", "settings")
+    __slots__ = ("advertised", "bound", "listeners", "settings")
 
     def __init__(self, settings: Settings) -> None:
         self.settings: Settings = settings
@@ -42,6 +32,8 @@ class Configuration:
         """Host and port of the first broker; None: not given."""
         self.advertised: tuple[str, int] | None = None
         """Host and port that clients receive; None: not given."""
+        self.listeners: tuple[Listener, ...] = ()
+        """The listeners of each node, the main one first; empty: not given."""
 
 
 def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *, has_listeners: bool) -> Configuration:
@@ -53,6 +45,7 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
     Raises:
         CommandLineError: the file can't be read, or settings are invalid; the text has a line for each fault.
     """
+    from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS
     from kproto_server.configuration.settings import Settings
 
     path, assignments = last(given, "--config"), given.get("--set", [])
@@ -62,9 +55,9 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
     properties = {} if path is None else _read_properties(command, path)
     listeners: dict[str, str] = {}
     if has_listeners:
-        listeners = {name: properties.pop(name) for name in LISTENER_NAMES & properties.keys()}
+        listeners = {name: properties.pop(name) for name in SETTINGS_OF_LISTENERS & properties.keys()}
         listeners |= {name.strip(): value for name, _, value in (one.partition("=") for one in assignments)}
-        listeners = {name: value for name, value in listeners.items() if name in LISTENER_NAMES}
+        listeners = {name: value for name, value in listeners.items() if name in SETTINGS_OF_LISTENERS}
         assignments = [one for one in assignments if one.partition("=")[0].strip() not in listeners]
     faults, warnings = [], []
     try:
@@ -74,7 +67,7 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
         faults.append(error)
     try:
         if listeners:
-            warnings += _set_addresses(result, listeners)
+            warnings += _set_addresses(result, listeners, has_tls="--tls" in given, has_sasl="--sasl" in given)
     except ValueError as error:
         faults.append(error)
     source = "--set" if path is None else f"--config {path}"
@@ -87,13 +80,15 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
     return result
 
 
-def _set_addresses(result: Configuration, listeners: dict[str, str]) -> list[str]:
+def _set_addresses(result: Configuration, given: dict[str, str], *, has_tls: bool, has_sasl: bool) -> list[str]:
     """Set the addresses of a configuration; return warnings."""
-    from kproto_server.configuration.listeners import addresses
+    from kproto_server.configuration.listeners import listeners_of
 
-    found = addresses(listeners)
-    result.bound, result.advertised = found.bound, found.advertised
-    return [f"kproto has one listener for each broker, not {', '.join(found.unused)}"] if found.unused else []
+    found = listeners_of(given, has_tls=has_tls, has_sasl=has_sasl)
+    result.listeners = found.used
+    if found.used:
+        result.bound, result.advertised = found.used[0].bound, found.used[0].advertised
+    return [f"these listeners are not opened: {', '.join(found.unused)}"] if found.unused else []
 
 
 def _read_properties(command: Command, path: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ A Kafka broker for people who test and check Kafka clients.
 commands:
   run [options] -- COMMAND  run a command beside a broker, then report on its clients
   serve [options]           run a broker until Ctrl-C
-  log dump DIR              print a log of the offsets topic, of kproto or Kafka
+  log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log
   log export DIR            write its rows as Parquet or Arrow
   scenario list             list the failure scenarios
@@ -80,6 +80,11 @@ def _command(words: list[str]) -> int:
             return _scenario(rest)
         case ["help", "scenario", *rest]:
             return _scenario(["help", *rest])
+        case ["watch-processes"]:  # `process_tree.WATCH`, without an import
+            from kproto_server.commandline.process_tree import main as watch
+
+            watch()
+            return 0
         case []:
             raise CommandLineError(f"kproto: no command given: {ALL_COMMANDS}")
     raise CommandLineError(f"kproto: no command {words[0]!r}: {ALL_COMMANDS}")
@@ -132,14 +137,14 @@ def _with_one_line_errors(command: Command, action: Callable[[], int]) -> int:
     """Return the result of an action that starts a broker.
 
     Raises:
-        CommandLineError: an address is in use, or the data directory cannot be used.
+        CommandLineError: an address is in use, or the data directory or that of TLS cannot be used.
     """
-    from kproto.errors import LogError
+    from kproto.errors import LogError, UsageError
     from kproto_server.network.listening import CannotListen
 
     try:
         return action()
-    except CannotListen as error:
+    except (CannotListen, UsageError) as error:
         raise command.error(str(error)) from None
     except LogError as error:
         raise command.error(f"--data-dir: {error}") from None

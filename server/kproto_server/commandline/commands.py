@@ -16,7 +16,54 @@ DATA_DIR = Option("--data-dir", "DIR", "keep offsets and records here, in Kafka'
 DURABILITY = Option("--durability", "MODE", "survive power loss (fsync; default with --data-dir) or only kills (os)")
 REPAIR = Option("--repair", "", "truncate damaged logs where the damage begins instead of refusing them")
 LOG_LEVEL = Option("--log-level", "LEVEL", "print events from this level on: debug, info, warning, error")
-BROKER_OPTIONS = (BROKERS, KAFKA_VERSION, SET, CONFIG, CLOCK, DATA_DIR, DURABILITY, REPAIR, LOG_LEVEL)
+FAULTS = Option("--faults", "FILE", "fault rules in YAML: requests that get errors, delays, closed connections ...")
+SEED = Option("--seed", "FILE", "begin with the topics, records and groups' offsets of this YAML file")
+FAULT_OPTIONS = (
+    FAULTS,
+    Option(
+        "--network",
+        "CONDITIONS",
+        "the network to clients, e.g. latency_ms=20 or node_id=2,black_hole; may be\nrepeated",
+        repeats=True,
+    ),
+    Option("--forward-commits", "", "each broker accepts the commits of all groups, as no real one does"),
+    Option("--conditional-commits", "", "commits may name the offset that they expect, as for no real broker"),
+)
+CONTROL_OPTIONS = (
+    Option("--control-port", "PORT", "control clock, nodes, faults ... over HTTP on this port, 0: a free one"),
+    Option("--control-host", "HOST", f"address of the control port (default {DEFAULT_HOST}; others need a token)"),
+)
+CONTROL_FILE = Option("--control-file", "FILE", "while the broker serves, has the control port's URL, and its token")
+SECURITY_OPTIONS = (
+    Option(
+        "--tls",
+        "CERTIFICATE",
+        "listen with TLS, with a right certificate (auto), or one to be refused: expired,\n"
+        "not-yet-valid, wrong-name, unknown-ca, revoked, weak-key",
+    ),
+    Option("--tls-dir", "DIR", "keep the CA, certificates and keys here (default: removed at the end)"),
+    Option("--sasl", "MECHANISMS", "clients authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or several by commas"),
+    Option(
+        "--user",
+        "NAME:PASSWORD",
+        "a user of SASL; may be repeated (default: kproto, with a password that is made)",
+        repeats=True,
+    ),
+)
+BROKER_OPTIONS = (
+    BROKERS,
+    KAFKA_VERSION,
+    SET,
+    CONFIG,
+    CLOCK,
+    DATA_DIR,
+    DURABILITY,
+    REPAIR,
+    SEED,
+    *SECURITY_OPTIONS,
+    *FAULT_OPTIONS,
+    LOG_LEVEL,
+)
 REPORT_OPTIONS = (
     Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
     Option("--fail-on-removed", "", "exit with 1 if something would break there"),
@@ -38,6 +85,8 @@ SERVE = Command(
         Option("--port", "PORT", f"port of the first broker, 0: a free one for each (default {DEFAULT_PORT})"),
         Option("--port-file", "FILE", "while the broker serves, has its HOST:PORT, a line for each broker"),
         Option("--exit-with-parent", "", "end when the process that has started this one ends"),
+        *CONTROL_OPTIONS,
+        CONTROL_FILE,
         Option("--quiet", "", "print nothing but errors"),
         *REPORT_OPTIONS,
         *BROKER_OPTIONS,
@@ -45,13 +94,15 @@ SERVE = Command(
 )
 RUN = Command(
     "run",
-    "Run a command with KAFKA_BOOTSTRAP_SERVERS set to a broker of its own, exit with its exit code, and\n"
+    "Run a command with KAFKA_BOOTSTRAP_SERVERS set to a broker of its own (and KPROTO_CONTROL_URL to its\n"
+    "control port, if it has one), exit with its exit code, and\n"
     "report what its Kafka clients sent: on standard error, so that the command's output can be piped.",
     "-- COMMAND [ARGUMENT ...]",
     (
         *REPORT_OPTIONS,
         Option("--quiet", "", "print no report and no events but errors"),
         Option("--port", "PORT", "port of the first broker (default: a free port for each)"),
+        *CONTROL_OPTIONS,
         *BROKER_OPTIONS,
     ),
 )

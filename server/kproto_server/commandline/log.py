@@ -27,8 +27,9 @@ PARTITION_MAX = 2**31 - 1
 
 DUMP = Command(
     "log dump",
-    "Print every batch and record of a log of __consumer_offsets or __transaction_state, kproto's or Kafka's.\n"
-    "DIR is the directory of a partition, a log.dir that holds such directories, or a segment file.",
+    "Print every batch and record of a coordinator's log, kproto's or Kafka's.\n"
+    "DIR is the directory of a partition of __consumer_offsets, __transaction_state or __share_group_state,\n"
+    "a log.dir that holds such directories, or a segment file.",
     "DIR",
     (
         Option("--format", "FORMAT", "text, or jsonl: a line of JSON for each batch and record (default text)"),
@@ -37,14 +38,14 @@ DUMP = Command(
 )
 VERIFY = Command(
     "log verify",
-    "Check every invariant of a log of __consumer_offsets or __transaction_state, kproto's or Kafka's.\n"
+    "Check every invariant of a coordinator's log, kproto's or Kafka's.\n"
     "Exits with 1 at the first violation and prints its position. DIR is as for kproto log dump.",
     "DIR",
     (Option("--partitions", "N", "the partition count of __consumer_offsets (default: found out from the log.dir)"),),
 )
 EXPORT = Command(
     "log export",
-    "Write the rows of a log of __consumer_offsets, kproto's or Kafka's, to a file for DuckDB, polars or pandas.\n"
+    "Write the rows of a coordinator's log, kproto's or Kafka's, to a file for DuckDB, polars or pandas.\n"
     "Needs kproto[arrow]. kproto.arrow.schemas describes the columns. DIR is as for kproto log dump.",
     "DIR",
     (
@@ -52,7 +53,7 @@ EXPORT = Command(
         Option(
             "--table",
             "TABLE",
-            "commits, group_metadata, log_batches (of all topics),\n"
+            "commits, group_metadata, log_batches (of all topics), share_states (of __share_group_state),\n"
             "or latest: the offsets at the end of the log (default commits)",
         ),
         Option("--partition", "N", "only this partition"),
@@ -62,7 +63,7 @@ COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT}
 
 HELP = """usage: kproto log COMMAND [options] DIR
 
-Inspect the log of the offsets topic, as kproto and Kafka write it.
+Inspect the logs of coordinators, as kproto and Kafka write them.
 
 commands:
   dump    print every batch and record

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kproto_server.broker.fault_file import Faults
+    from kproto_server.broker.security import SecurityOptions
+    from kproto_server.broker.seed import Seed
     from kproto_server.clock import ClockMode
     from kproto_server.configuration.data_directory import DataDirectory
+    from kproto_server.configuration.listeners import Listener
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
@@ -48,7 +52,7 @@ class ReportOptions:
 class BrokerOptions:
     """The options of a command's broker."""
 
-    __slots__ = ("brokers", "clock", "data", "kafka_version", "log_level", "settings")
+    __slots__ = ("brokers", "clock", "data", "faults", "kafka_version", "log_level", "security", "seed", "settings")
 
     def __init__(
         self,
@@ -59,6 +63,9 @@ class BrokerOptions:
         brokers: int = 1,
         data: DataDirectory | None = None,
         log_level: str,
+        faults: Faults | None = None,
+        seed: Seed | None = None,
+        security: SecurityOptions | None = None,
     ) -> None:
         self.kafka_version: KafkaVersion = kafka_version
         self.settings: Settings = settings
@@ -68,12 +75,34 @@ class BrokerOptions:
         """The data directory; None: offsets and records stay in memory."""
         self.log_level: str = log_level
         """A name in `LOG_LEVELS`."""
+        self.faults: Faults | None = faults
+        """Fault rules and conditions of the network from the start on."""
+        self.seed: Seed | None = seed
+        """Topics, records and offsets from the start on."""
+        self.security: SecurityOptions | None = security
+        """None: the listeners have neither TLS nor SASL."""
+
+
+class ControlOptions:
+    """Where the control API listens."""
+
+    __slots__ = ("file", "host", "port")
+
+    def __init__(self, *, host: str, port: int, file: str | None = None) -> None:
+        self.host: str = host
+        self.port: int = port
+        """0: a free port."""
+        self.file: str | None = file
+        """File that has the URL, and the token in a second line, while the broker serves."""
 
 
 class ServeOptions:
     """The options of `kproto serve`."""
 
-    __slots__ = ("advertised", "broker", "exit_with_parent", "host", "port", "port_file", "quiet", "report")
+    __slots__ = (
+        "advertised", "broker", "control", "exit_with_parent", "host", "listeners", "port", "port_file", "quiet",
+        "report",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -82,10 +111,12 @@ class ServeOptions:
         host: str = DEFAULT_HOST,
         port: int = DEFAULT_PORT,
         advertised: tuple[str, int] | None = None,
+        listeners: tuple[Listener, ...] = (),
         port_file: str | None = None,
         exit_with_parent: bool = False,
         quiet: bool = False,
         report: ReportOptions | None = None,
+        control: ControlOptions | None = None,
     ) -> None:
         self.broker: BrokerOptions = broker
         self.host: str = host
@@ -93,6 +124,8 @@ class ServeOptions:
         """Port of the first broker; each further broker has the next one. 0: a free port for each."""
         self.advertised: tuple[str, int] | None = advertised
         """Host and port that clients receive for the first broker; port 0: the bound one. None: as bound."""
+        self.listeners: tuple[Listener, ...] = listeners
+        """The listeners of each broker, the main one first; empty: the main one alone."""
         self.port_file: str | None = port_file
         """File that exists while the brokers serve: one ``HOST:PORT`` a line, in the order of node ids."""
         self.exit_with_parent: bool = exit_with_parent
@@ -100,6 +133,8 @@ class ServeOptions:
         """Print errors only."""
         self.report: ReportOptions | None = report
         """None: no report at the end."""
+        self.control: ControlOptions | None = control
+        """None: no control API."""
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -112,13 +147,21 @@ class ServeOptions:
 class RunOptions:
     """The options of `kproto run`: the command, its broker, and the report."""
 
-    __slots__ = ("broker", "command", "port", "report")
+    __slots__ = ("broker", "command", "control", "port", "report")
 
     def __init__(
-        self, *, command: tuple[str, ...], broker: BrokerOptions, report: ReportOptions, port: int = 0
+        self,
+        *,
+        command: tuple[str, ...],
+        broker: BrokerOptions,
+        report: ReportOptions,
+        port: int = 0,
+        control: ControlOptions | None = None,
     ) -> None:
         self.command: tuple[str, ...] = command
         self.broker: BrokerOptions = broker
         self.report: ReportOptions = report
         self.port: int = port
         """Port of the first broker; 0: a free port for each."""
+        self.control: ControlOptions | None = control
+        """None: no control API."""

@@ -29,8 +29,8 @@ def check_writable(path: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
 
-def write(path: str, text: str) -> None:
-    """Write a file in one rename; a pipe or a device is written in place.
+def write(path: str, text: str, *, is_private: bool = False) -> None:
+    """Write a file in one rename; a pipe or a device is written in place. Only its owner reads a private file.
 
     Raises:
         OSError: the file can't be written; a file of that name is unchanged.
@@ -40,7 +40,7 @@ def write(path: str, text: str) -> None:
         return
     target = os.path.realpath(path)  # a symbolic link stays one
     try:
-        _with_partial(target, text, lambda partial: os.replace(partial, target))
+        _with_partial(target, text, lambda partial: os.replace(partial, target), is_private=is_private)
     except OSError as error:
         if error.errno not in NOT_REPLACEABLE or not os.path.exists(target):
             raise
@@ -61,17 +61,20 @@ def remove(path: str, content: str | None = None) -> None:
         pass
 
 
-def _write_in_place(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
+def _write_in_place(path: str, text: str, *, is_private: bool = False) -> None:
+    def opened(path: str, flags: int) -> int:
+        return os.open(path, flags, 0o600 if is_private else 0o666)
+
+    with open(path, "w", encoding="utf-8", opener=opened) as file:
         file.write(text)
 
 
-def _with_partial(path: str, text: str, finish: Callable[[str], object]) -> None:
+def _with_partial(path: str, text: str, finish: Callable[[str], object], *, is_private: bool = False) -> None:
     """Write a file with a name of its own beside ``path``, then finish with it; it never stays behind."""
     folder, name = os.path.split(path)
     partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
     try:
-        _write_in_place(partial, text)
+        _write_in_place(partial, text, is_private=is_private)
         finish(partial)
     except OSError:
         if os.path.exists(partial):

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import Command, whole_number
 from kproto_server.commandline.broker_settings import checked, configuration, last
-from kproto_server.commandline.commands import REPORT_OPTIONS, RUN, SERVE
+from kproto_server.commandline.commands import FAULT_OPTIONS, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kproto_server.broker.fault_file import Faults
+    from kproto_server.broker.security import SecurityOptions
+    from kproto_server.broker.seed import Seed
     from kproto_server.clock import ClockMode
     from kproto_server.commandline.broker_settings import Given
-    from kproto_server.commandline.options import BrokerOptions, ReportOptions, RunOptions, ServeOptions
+    from kproto_server.commandline.options import BrokerOptions, ControlOptions, ReportOptions, RunOptions, ServeOptions
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
+SECURITY_NAMES = {option.name for option in SECURITY_OPTIONS}
 REPORT_NAMES = {option.name for option in REPORT_OPTIONS}
+FAULT_NAMES = {option.name for option in FAULT_OPTIONS}
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104
 BROKERS_MAX = 1000
 """A larger cluster exhausts ports and file descriptors."""
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:
-    """Parse the arguments after ``kproto serve``, and remove the port file of an earlier broker.
+    """Parse the arguments after ``kproto serve``, and remove the port and control files of an earlier broker.
 
     Raises:
         CommandLineError: an argument is wrong.
@@ -34,7 +41,7 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
     """
     from kproto_server.commandline.options import ServeOptions
 
-    _remove_port_file(words)
+    _remove_files(words)
     given, _ = SERVE.parse(words)
     port_file = last(given, "--port-file")
     if port_file is not None:
@@ -48,18 +55,20 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
         host=host,
         port=_port(SERVE, given, broker.brokers, bound[1]),
         advertised=configured.advertised or _own_name(host),
+        listeners=configured.listeners,
         port_file=port_file,
         exit_with_parent="--exit-with-parent" in given,
         quiet="--quiet" in given,
         report=_report(SERVE, given) if REPORT_NAMES & given.keys() else None,
+        control=_control(SERVE, given),
     )
 
 
-def _remove_port_file(words: Sequence[str]) -> None:
-    """Remove the port file of an earlier broker, even if the command line is wrong."""
+def _remove_files(words: Sequence[str]) -> None:
+    """Remove the files of an earlier broker's addresses, even if the command line is wrong."""
     for number, word in enumerate(words):
         name, equals, value = word.partition("=")
-        if name == "--port-file" and (equals or words[number + 1 :]):
+        if name in ("--port-file", "--control-file") and (equals or words[number + 1 :]):
             output_file.remove(value if equals else words[number + 1])
 
 
@@ -78,7 +87,28 @@ def run_options(words: Sequence[str]) -> RunOptions:
     report = _report(RUN, given)
     configured = configuration(RUN, given, _kafka_version(RUN, given), has_listeners=False)
     broker = _broker(RUN, given, configured.settings, default_log_level="warning")
-    return RunOptions(command=tuple(command), broker=broker, report=report, port=_port(RUN, given, broker.brokers, 0))
+    return RunOptions(
+        command=tuple(command),
+        broker=broker,
+        report=report,
+        port=_port(RUN, given, broker.brokers, 0),
+        control=_control(RUN, given),
+    )
+
+
+def _control(command: Command, given: Given) -> ControlOptions | None:
+    port, file = last(given, "--control-port"), last(given, "--control-file")
+    if port is None:
+        for name in ("--control-host", "--control-file"):
+            if name in given:
+                raise command.error(f"{name} needs a control port: write --control-port 0 (a free one)")
+        return None
+    from kproto_server.commandline.options import ControlOptions
+
+    if file is not None:
+        _check_writable(command, "--control-file", file)
+    number = whole_number(command, "--control-port", port, 0, PORT_MAX)
+    return ControlOptions(host=last(given, "--control-host") or DEFAULT_HOST, port=number, file=file)
 
 
 def _own_name(host: str) -> tuple[str, int] | None:
@@ -98,6 +128,7 @@ def _own_name(host: str) -> tuple[str, int] | None:
 def _broker(command: Command, given: Given, settings: Settings, *, default_log_level: str) -> BrokerOptions:
     from kproto_server.commandline.options import BrokerOptions
 
+    security, settings = _security(command, given, settings)
     return BrokerOptions(
         kafka_version=settings.kafka_version,
         settings=settings,
@@ -105,7 +136,69 @@ def _broker(command: Command, given: Given, settings: Settings, *, default_log_l
         brokers=_brokers(command, given),
         data=_data(command, given),
         log_level=_log_level(command, given, default_log_level),
+        faults=_faults(command, given, settings.kafka_version),
+        seed=_seed(command, given, settings),
+        security=security,
     )
+
+
+def _security(command: Command, given: Given, settings: Settings) -> tuple[SecurityOptions | None, Settings]:
+    """Return what the listeners have, and the settings with it."""
+    names = SECURITY_NAMES & given.keys()
+    if not names and not settings.is_set("sasl.enabled.mechanisms"):
+        return None, settings
+    from kproto_server.broker.security import SecurityOptions
+
+    users: dict[str, str] = {}
+    for text in given.get("--user", []):
+        name, colon, users[name] = text.partition(":")
+        if not colon:
+            raise command.error(f"--user: no password in {text!r}: write NAME:PASSWORD")
+    mechanisms = tuple(name.strip() for name in (last(given, "--sasl") or "").split(",") if name.strip())
+    options = SecurityOptions(last(given, "--tls"), last(given, "--tls-dir"), mechanisms, users)
+    return options, checked(command, ", ".join(sorted(names)) or "--set", lambda: options.checked(settings))
+
+
+def _seed(command: Command, given: Given, settings: Settings) -> Seed | None:
+    path = last(given, "--seed")
+    if path is None:
+        return None
+    from kproto_server.broker.seed import checked_seed
+
+    nodes = _brokers(command, given)
+    return checked(command, "--seed", lambda: checked_seed(path, settings.kafka_version, settings, nodes))
+
+
+def _faults(command: Command, given: Given, kafka_version: KafkaVersion) -> Faults | None:
+    """Return what goes wrong from the start on; None: nothing."""
+    if not FAULT_NAMES & given.keys():
+        return None
+    from kproto_server.broker.fault_file import checked_faults, checked_network
+
+    nodes = range(1, _brokers(command, given) + 1)
+    path = last(given, "--faults")
+    found = checked(command, "--faults", lambda: checked_faults(() if path is None else path, kafka_version, nodes))
+    for text in given.get("--network", ()):
+        conditions = checked(command, "--network", partial(checked_network, _conditions(text), nodes))
+        found = found._replace(network=(*found.network, conditions))
+    return found._replace(
+        forward_commits=found.forward_commits or "--forward-commits" in given,
+        conditional_commits=found.conditional_commits or "--conditional-commits" in given,
+    )
+
+
+def _conditions(text: str) -> dict[str, object]:
+    """Return names and values of ``latency_ms=20,black_hole``; a name without a value is true."""
+    found: dict[str, object] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if value in ("true", "false") or not equals:
+            found[name] = value != "false"
+        elif value.isascii() and value.isdigit() and len(value) < 20:
+            found[name] = int(value)
+        else:
+            found[name] = value
+    return found
 
 
 def _report(command: Command, given: Given) -> ReportOptions:

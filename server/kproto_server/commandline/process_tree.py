@@ -1,8 +1,9 @@
 """End a command together with the processes that it has started.
 
 Run as a program, this module is the watcher of `kproto run`: it waits for the end of its standard input, which is the
-end of `kproto run`, whatever ended it. `kproto run` writes the command's process id, and `DONE` after the command has
-ended. Without `DONE` the watcher ends the command and its descendants: SIGTERM, and SIGKILL after `GRACE_S`.
+end of `kproto run`, whatever ended it. The command's process writes its id before it becomes the command, so that there
+is no moment in which the command runs unwatched, and `kproto run` writes `DONE` after the command has ended. Without
+`DONE` the watcher ends the command and its descendants: SIGTERM, and SIGKILL after `GRACE_S`.
 
 It works on any POSIX system: no death signal of Linux (PR_SET_PDEATHSIG) would reach the processes that the command has
 started. It misses a process whose parent has ended before, a daemon.
@@ -18,6 +19,10 @@ import time
 from contextlib import suppress
 
 DONE = "done"
+IS_EXECUTABLE: bool = getattr(sys, "frozen", False)
+"""Whether this is kproto's own executable, which is no interpreter of Python, and not a program that Python runs."""
+WATCH = "watch-processes"
+"""The word with which the executable is the watcher."""
 GRACE_S = 2.0
 """From SIGTERM to SIGKILL."""
 CHECK_S = 0.05
@@ -65,6 +70,12 @@ def _parents() -> dict[int, tuple[int, str]]:
     return {int(pid): (int(parent), start) for pid, parent, state, start in rows if not state.startswith("Z")}
 
 
+def parent_of(pid: int) -> int:
+    """Return the process id of a process's parent; 0: the process has ended."""
+    found = _linux_parent(str(pid)) if sys.platform == "linux" else (pid, _parents().get(pid, (0, "")))
+    return 0 if found is None else found[1][0]
+
+
 def _linux_parent(pid: str) -> tuple[int, tuple[int, str]] | None:
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -84,30 +95,33 @@ class Watcher:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__],
+            [sys.executable, WATCH] if IS_EXECUTABLE else [sys.executable, "-I", "-S", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # no signal of the terminal or of a process group ends it
         )
 
-    def watch(self, pid: int) -> None:
-        """Have the command ended if this process ends before `done`."""
-        self._write(str(pid))
+    def watch_this_process(self) -> None:
+        """Have the process that calls this ended if the watcher's owner ends before `done`.
+
+        Called between fork and exec: only system calls, as other threads may have held locks at the fork.
+        """
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the watcher may have been killed
+        self._write(str(os.getpid()))
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
     def done(self) -> None:
         """End the watcher: the command has ended."""
         self._write(DONE)
         assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
+        self._process.stdin.close()
         self._process.wait()
 
     def _write(self, line: str) -> None:
         assert self._process.stdin is not None
         with suppress(OSError):  # the watcher was killed
-            self._process.stdin.write(f"{line}\n".encode())
-            self._process.stdin.flush()
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from contextlib import contextmanager
 from datetime import datetime
 from time import monotonic
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
 from kproto_server.commandline import logs
+from kproto_server.commandline.output import write
 from kproto_server.commandline.process_tree import ProcessTree, Watcher
 from kproto_server.commandline.reporting import report_on
 from kproto_server.report.model import Run
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 """The environment variable that gives the command the address of the broker."""
+
+CONTROL_URL = "KPROTO_CONTROL_URL"
+"""The environment variable that gives the command the address of the control API."""
 
 KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -62,6 +67,7 @@ def run(options: RunOptions) -> int:
     started_at, started = datetime.now().astimezone(), monotonic()
     broker_options = options.broker
     logs.configure(broker_options.log_level)
+    security = broker_options.security
     with Broker.running(
         kafka_version=broker_options.kafka_version,
         settings=broker_options.settings,
@@ -69,24 +75,48 @@ def run(options: RunOptions) -> int:
         brokers=broker_options.brokers,
         port=options.port,
         data=broker_options.data,
+        faults=broker_options.faults or (),
+        seed=broker_options.seed,
+        tls=None if security is None else security.tls,
+        tls_directory=None if security is None else security.tls_directory,
+        sasl=() if security is None else security.mechanisms,
+        users=None if security is None else security.users,
     ) as broker:
         observations = broker.observations
-        exit_code = _run_command(options.command, broker.bootstrap_servers)
+        exit_code = _run_command(options.command, _variables(broker, options))
+        unused = [repr(rule) for rule in broker.faults if not rule.fired] if broker_options.faults is not None else []
+    if not options.report.quiet:
+        for rule in unused:
+            write(sys.stderr, f"kproto run: --faults: no request met it: {rule}\n")
     ended = Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started)
     reported = report_on(observations, broker_options, options.report, "run", ended)
     return exit_code or reported
 
 
-def _run_command(command: tuple[str, ...], bootstrap_servers: str) -> int:
-    environment = os.environ | {BOOTSTRAP_SERVERS: bootstrap_servers}
+def _variables(broker: Broker, options: RunOptions) -> dict[str, str]:
+    """Open the control port, if there is one; return the environment variables of the command."""
+    variables = {BOOTSTRAP_SERVERS: broker.bootstrap_servers, **broker.client_variables}
+    control = options.control
+    if control is not None:
+        from kproto_server.control.listening import TOKEN_VARIABLE, open_port
+
+        port = open_port(control.host, control.port)
+        broker.run(lambda server: server.start_task(port.serve))
+        variables[CONTROL_URL] = port.url
+        if port.token is not None:
+            variables[TOKEN_VARIABLE] = port.token
+    return variables
+
+
+def _run_command(command: tuple[str, ...], variables: dict[str, str]) -> int:
+    environment = os.environ | variables
     with _watcher() as watcher, _Forwarding() as forwarding:
         try:
-            process = subprocess.Popen(command, env=environment)
+            process = subprocess.Popen(command, env=environment, preexec_fn=watcher.watch_this_process)
         except FileNotFoundError:
             raise CannotRun(f"no command {command[0]!r}: check its name and PATH", NOT_FOUND) from None
         except OSError as error:
             raise CannotRun(f"can't run {command[0]!r}: {error.strerror}", NOT_EXECUTABLE) from None
-        watcher.watch(process.pid)
         forwarding.to(process)
         code = process.wait()
         forwarding.end_descendants()

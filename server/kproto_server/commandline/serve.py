@@ -12,21 +12,25 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from kproto.errors import UsageError
 from kproto_server.commandline import output_file
 from kproto_server.commandline.output import write
 from kproto_server.network.listening import bracketed, open_sockets
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
+    from kproto_server.broker.open_listeners import OpenListener
     from kproto_server.commandline.options import ServeOptions
+    from kproto_server.network.node_listener import NodeSockets
     from kproto_server.network.server import Server
 
 SHUTDOWN_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PARENT_CHECK_S = 0.2
 NOT_WRITTEN = 2
-"""Exit code if the port file could not be written."""
+"""Exit code if the port file or the control file could not be written."""
+REQUESTS_KEPT = 10_000
+"""The number of requests that a broker with a control port keeps, from the first use of the port on."""
 
 
 def serve(options: ServeOptions) -> int:
@@ -34,11 +38,22 @@ def serve(options: ServeOptions) -> int:
 
     Raises:
         CannotListen: an address is in use.
+        UsageError: the broker refuses a part of the seed.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
-    parent = os.getppid()
+    parents = _parents()
     sockets = open_sockets(options.host, options.ports)
     addresses = [f"{bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
+    others: list[OpenListener] = []
+    if options.listeners[1:]:
+        from kproto_server.broker.open_listeners import open_listeners
+
+        others = open_listeners(options.listeners[1:], len(sockets))
+    control = None
+    if options.control is not None:
+        from kproto_server.control.listening import open_port
+
+        control = open_port(options.control.host, options.control.port)
 
     from kproto_server.broker.assembly import assemble
     from kproto_server.commandline import logs
@@ -51,65 +66,121 @@ def serve(options: ServeOptions) -> int:
     loop, server = assemble(
         sockets,
         advertised=advertised,
+        others=others,
         kafka_version=broker.kafka_version,
         settings=broker.settings,
         clock_mode=broker.clock,
         data=broker.data,
+        requests_kept=REQUESTS_KEPT if control is not None else 0,
+        keeps_from_start=False,
     )
+    if broker.faults is not None:
+        broker.faults.begin(server)
+    if broker.seed is not None:
+        broker.seed.begin(server)
+    security = None
+    if broker.security is not None:
+        from kproto_server.broker.security import Security, protocols_of
+
+        hosts = [options.host, advertised.host, *(one.advertised.host for one in others)]
+        security = Security(broker.security, hosts, broker.settings)
+        security.apply(server, protocols_of(options.listeners))
     if not options.quiet:
-        for line in server.state.notes():
+        for line in (*server.state.notes(), *_open_to_others(options)):
             write(sys.stderr, f"kproto: {line}\n")
     _freeze_garbage_collector()
     loop.busy_poll.polls = useful_polls()
     nodes = server.state.cluster.nodes
-    node_sockets = dict(zip(nodes, sockets, strict=True))
-    port_file = PortFile(options.port_file, "".join(f"{address}\n" for address in addresses))
+    node_sockets = {node_id: {"": sock} for node_id, sock in zip(nodes, sockets, strict=True)}
+    for other in others:
+        for node_id, sock in zip(nodes, other.sockets, strict=True):
+            node_sockets[node_id][other.name] = sock
+    files = [AddressFile("--port-file", options.port_file, "".join(f"{address}\n" for address in addresses))]
+    if options.control is not None and control is not None:
+        files.append(AddressFile("--control-file", options.control.file, control.content, is_private=True))
+
+    problem: list[UsageError] = []
 
     def ready() -> None:
+        try:
+            server.fill()
+        except UsageError as error:
+            problem.append(error)
+            server.stop()
+            return
+        if control is not None:
+            server.start_task(control.serve)
         if not options.quiet:
             for address, node in zip(addresses, nodes.values(), strict=True):
                 shown = f"{bracketed(node.host)}:{node.port}"
                 also = "" if shown == address else f"kproto: clients receive the address {shown}\n"
                 write(sys.stdout, f"kproto: listening on {address}\n{also}")
-        if not port_file.write():
+                for name, (host, port) in node.others.items():
+                    write(sys.stdout, f"kproto: listener {name} at {bracketed(host)}:{port}\n")
+            if security is not None:
+                from kproto_server.broker.controls import bootstrap_servers
+
+                write(sys.stdout, security.shown(bootstrap_servers(nodes.values())))
+            if control is not None:
+                write(sys.stdout, f"kproto: control API at {control.shown(has_file=files[-1].path is not None)}\n")
+        if not all(file.write() for file in files):
             server.stop()
 
     try:
-        loop.run(lambda: _serve_until_end(server, node_sockets, ready, parent if options.exit_with_parent else None))
+        loop.run(lambda: _serve_until_end(server, node_sockets, ready, parents if options.exit_with_parent else ()))
     finally:
-        port_file.remove()
+        for file in files:
+            file.remove()
+        if security is not None:
+            security.close()
+    if problem:
+        raise problem[0]
+    exit_code = max(file.exit_code for file in files)
     if options.report is None:
-        return port_file.exit_code
+        return exit_code
 
     from kproto_server.commandline.reporting import report_on
 
     reported = report_on(server.observations, broker, options.report, "serve")
-    return port_file.exit_code or reported
+    return exit_code or reported
 
 
-class PortFile:
-    """The file that has the addresses of a broker while it serves."""
+def _open_to_others(options: ServeOptions) -> list[str]:
+    """Return a warning for each listener that other machines reach without TLS and SASL."""
+    names = [f"{one.name} listener" for one in options.listeners[1:] if one.is_open]
+    if not (options.listeners or options.broker.security) or (options.listeners and options.listeners[0].is_open):
+        from kproto_server.configuration.listeners import is_loopback
 
-    def __init__(self, path: str | None, content: str) -> None:
-        self._path = path
+        names[:0] = [] if is_loopback(options.host) else [f"listener on {options.host}"]
+    return [f"the {name} is open to other machines, without TLS and SASL" for name in names]
+
+
+class AddressFile:
+    """A file that has addresses of a broker while it serves."""
+
+    def __init__(self, option: str, path: str | None, content: str, *, is_private: bool = False) -> None:
+        """``is_private``: only this user can read it."""
+        self.path: str | None = path
+        self._option = option
         self._content = content
+        self._is_private = is_private
         self.exit_code: int = 0
         """`NOT_WRITTEN` if it could not be written."""
 
     def write(self) -> bool:
         """Write the file in one rename; print the reason and return False if that is not possible."""
         try:
-            if self._path is not None:
-                output_file.write(self._path, self._content)
+            if self.path is not None:
+                output_file.write(self.path, self._content, is_private=self._is_private)
         except OSError as error:
-            write(sys.stderr, f"kproto serve: --port-file: can't write {self._path!r}: {error.strerror}\n")
+            write(sys.stderr, f"kproto serve: {self._option}: can't write {self.path!r}: {error.strerror}\n")
             self.exit_code = NOT_WRITTEN
         return not self.exit_code
 
     def remove(self) -> None:
         """Remove the file, unless another broker has written it since."""
-        if self._path is not None:
-            output_file.remove(self._path, self._content)
+        if self.path is not None:
+            output_file.remove(self.path, self._content)
 
 
 def _freeze_garbage_collector() -> None:
@@ -124,10 +195,20 @@ def _freeze_garbage_collector() -> None:
     gc.set_threshold(10_000, 10, 1_000)
 
 
+def _parents() -> tuple[int, ...]:
+    """Return the id of the parent process. The executable's first process only unpacks it: also that of its parent."""
+    if not getattr(sys, "frozen", False):
+        return (os.getppid(),)
+
+    from kproto_server.commandline.process_tree import parent_of
+
+    return os.getppid(), parent_of(os.getppid())
+
+
 async def _serve_until_end(
-    server: Server, sockets: dict[int, socket.socket], ready: Callable[[], None], parent: int | None
+    server: Server, sockets: dict[int, NodeSockets], ready: Callable[[], None], parents: tuple[int, ...]
 ) -> None:
-    """Serve until a signal arrives, or until the parent process has ended if ``parent`` is its id.
+    """Serve until a signal arrives, or until a process of ``parents`` has ended, if there are any.
 
     Later signals change nothing, because wrappers forward Ctrl-C a second time.
 
@@ -145,13 +226,13 @@ async def _serve_until_end(
         async def stop_with_parent() -> None:
             # The kernel's death signal (PR_SET_PDEATHSIG) is Linux's alone, and comes too early: when the thread that
             # has started this process ends.
-            while os.getppid() == parent:
+            while _parents() == parents:
                 await trio.sleep(PARENT_CHECK_S)
             server.stop()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stop_on_signal)
-            if parent is not None:
+            if parents:
                 nursery.start_soon(stop_with_parent)
             await server.main(sockets, ready)
             signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)

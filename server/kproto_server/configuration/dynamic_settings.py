@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto_server.configuration.settings import first_dynamic_configs
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,16 +16,18 @@ ALL_NODES = ""
 class DynamicSettings:
     """The settings at start, and the dynamic configs of all nodes together and of each node."""
 
-    __slots__ = ("_of_node", "_on_change", "configs", "current")
+    __slots__ = ("_of_node", "_on_change", "configs", "current", "groups")
 
     def __init__(self, settings: Settings, on_change: Callable[[], object]) -> None:
         """``on_change`` is called after each change, because decisions from the old settings are no longer valid."""
         self._on_change = on_change
         self.current: Settings = settings
         """The settings that apply to all nodes; a change replaces the object."""
-        self.configs: dict[str, dict[str, str]] = {ALL_NODES: first_dynamic_configs(settings.kafka_version)}
+        self.configs: dict[str, dict[str, str]] = {ALL_NODES: settings.first_dynamic_configs()}
         """The dynamic configs by node id, and those of `ALL_NODES`."""
         self._of_node: dict[int, Settings] = {}
+        self.groups: dict[str, dict[str, str]] = {}
+        """The configs of groups that have their own, by group id (KIP-848, KIP-932)."""
 
     def of(self, node_id: int) -> Settings:
         """Return the settings of one node."""
@@ -45,7 +45,16 @@ class DynamicSettings:
         }
         self._on_change()
 
+    def change_group(self, group_id: str, configs: dict[str, str]) -> None:
+        """Replace the configs of a group; a group without any is not kept."""
+        if configs:
+            self.groups[group_id] = configs
+        else:
+            self.groups.pop(group_id, None)
+        self._on_change()
+
     def reset(self) -> None:
         """Drop all changes."""
         self.configs.clear()
-        self.change(ALL_NODES, first_dynamic_configs(self.current.kafka_version))
+        self.groups.clear()
+        self.change(ALL_NODES, self.current.first_dynamic_configs())

@@ -1,7 +1,7 @@
-"""Kafka's settings of listeners, reduced to what a broker without TLS, SASL and controllers has: one address.
+"""Kafka's settings of listeners: their names, security protocols and addresses.
 
-kproto has one PLAINTEXT listener for each broker. The listeners of controllers are left out; of several others the
-first PLAINTEXT one is used.
+The listeners of controllers are left out. The first of the others is the main one of each node: its address is that of
+`--host` and `--port`, of the port file, and of `Broker.bootstrap_servers`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto_server.configuration.setting_table import SettingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-PLAINTEXT = "PLAINTEXT"
+PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = PROTOCOL_NAMES = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
+WITH_TLS, WITH_SASL = (SSL, SASL_SSL), (SASL_PLAINTEXT, SASL_SSL)
 PORT_MAX = 65535
 ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104
 """Hosts that listen on every address of the machine, and that no client can connect to."""
 
 LISTENERS, ADVERTISED = "listeners", "advertised.listeners"
 CONTROLLERS, PROTOCOLS = "controller.listener.names", "listener.security.protocol.map"
+SETTINGS_OF_LISTENERS = frozenset({LISTENERS, ADVERTISED, CONTROLLERS, PROTOCOLS, "inter.broker.listener.name"})
+"""What `listeners_of` reads, and a setting that means nothing without connections between brokers."""
 
 
 class Address(NamedTuple):
@@ -29,19 +32,43 @@ class Address(NamedTuple):
     port: int
 
 
-class Addresses(NamedTuple):
-    """The addresses of the first broker."""
+class Listener(NamedTuple):
+    """One listener of every node."""
 
+    name: str
+    protocol: str
+    """One of `PROTOCOL_NAMES`."""
     bound: Address | None
-    """None: the settings name none."""
+    """Of the first broker; None: the settings name none."""
     advertised: Address | None
-    """What clients receive in Metadata; None: as ``bound``."""
+    """What clients receive; None: as ``bound``."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines reach it, and it has neither TLS nor SASL."""
+        return self.protocol == PLAINTEXT and self.bound is not None and not is_loopback(self.bound.host)
+
+
+class Listeners(NamedTuple):
+    """The listeners that the settings name."""
+
+    used: tuple[Listener, ...]
     unused: tuple[str, ...]
-    """The names of listeners that kproto does not have."""
+    """The names of those without an address, or whose protocol needs TLS or SASL that the broker does not have."""
 
 
-def addresses(properties: Mapping[str, str]) -> Addresses:
-    """Return the addresses in Kafka's settings of listeners.
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a host."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def protocol_name(*, has_tls: bool, has_sasl: bool) -> str:
+    """Return the security protocol of a listener with TLS, SASL, both or none."""
+    return (SASL_SSL if has_sasl else SSL) if has_tls else SASL_PLAINTEXT if has_sasl else PLAINTEXT
+
+
+def listeners_of(properties: Mapping[str, str], *, has_tls: bool = False, has_sasl: bool = False) -> Listeners:
+    """Return the listeners in Kafka's settings. ``has_tls``, ``has_sasl``: whether the broker has what they need.
 
     Raises:
         SettingError: they are invalid; the text has a line for each fault.
@@ -49,23 +76,46 @@ def addresses(properties: Mapping[str, str]) -> Addresses:
     faults: list[str] = []
     bound = _parsed(LISTENERS, properties, faults)
     advertised = _parsed(ADVERTISED, properties, faults)
-    protocols = dict(part.partition(":")[::2] for part in _parts(properties.get(PROTOCOLS, "")))
-    controllers = _parts(properties.get(CONTROLLERS, ""))
-
-    def is_plaintext(name: str) -> bool:
-        return name not in controllers and protocols.get(name, name) == PLAINTEXT
-
-    for setting, found in ((LISTENERS, bound), (ADVERTISED, advertised)):
-        if found and not any(map(is_plaintext, found)):
-            faults.append(f"{setting} has no PLAINTEXT listener: kproto serves neither TLS nor SASL")
-    used = next(filter(is_plaintext, bound or advertised), None)
-    address = advertised.get(used) if used is not None else None
-    if address is not None and address.host in ALL_ADDRESSES:
-        faults.append(f"{ADVERTISED} can't be {address.host!r}: give a host that clients can connect to")
+    protocols = dict(part.upper().partition(":")[::2] for part in _parts(properties.get(PROTOCOLS, "")))
+    controllers = [name.upper() for name in _parts(properties.get(CONTROLLERS, ""))]
+    found: list[Listener] = []
+    for name in [name for name in {**bound, **advertised} if name not in controllers]:
+        protocol = protocols.get(name, name)
+        if protocol not in PROTOCOL_NAMES:
+            faults.append(f"{LISTENERS}: no security protocol of {name}: add {name}:PLAINTEXT to {PROTOCOLS}")
+            continue
+        address = advertised.get(name)
+        if address is not None and address.host in ALL_ADDRESSES:
+            faults.append(f"{ADVERTISED} can't be {address.host!r}: give a host that clients can connect to")
+        found.append(Listener(name, protocol, bound.get(name), address))
+    used = [one for one in found if _is_possible(one.protocol, has_tls=has_tls, has_sasl=has_sasl)]
+    used = [one for one in used if one.bound is not None] if bound else used[:1]
+    if not faults:
+        faults += _missing(found, used, has_tls=has_tls, has_sasl=has_sasl)
     if faults:
         raise SettingError("\n".join(faults))
-    unused = [name for name in {**bound, **advertised} if name != used and name not in controllers]
-    return Addresses(bound.get(used) if used is not None else None, address, tuple(unused))
+    names = {one.name for one in used}
+    return Listeners(tuple(used), tuple(one.name for one in found if one.name not in names))
+
+
+def _is_possible(protocol: str, *, has_tls: bool, has_sasl: bool) -> bool:
+    return (has_tls or protocol not in WITH_TLS) and (has_sasl or protocol not in WITH_SASL)
+
+
+def _missing(found: Iterable[Listener], used: Iterable[Listener], *, has_tls: bool, has_sasl: bool) -> list[str]:
+    protocols = {one.protocol for one in used}
+    named = {one.protocol for one in found}
+    if not protocols:
+        if not named:
+            return []
+        needs = "write --tls auto for SSL, --sasl PLAIN for SASL_PLAINTEXT, and both for SASL_SSL"
+        return [f"{LISTENERS} has no listener that can be opened: {needs}"]
+    lacks = []
+    if has_tls and not protocols & {*WITH_TLS}:
+        lacks.append(f"{LISTENERS} has no listener with TLS: add one with SSL or SASL_SSL, or leave out --tls")
+    if has_sasl and not protocols & {*WITH_SASL}:
+        lacks.append(f"{LISTENERS} has none with SASL: add one with SASL_PLAINTEXT or SASL_SSL, or leave out --sasl")
+    return lacks
 
 
 def _parsed(setting: str, properties: Mapping[str, str], faults: list[str]) -> dict[str, Address]:
@@ -76,6 +126,8 @@ def _parsed(setting: str, properties: Mapping[str, str], faults: list[str]) -> d
         if not (name and separator and colon and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
             faults.append(f"{setting} can't be {part!r}: give NAME://HOST:PORT")
             continue
+        if name.upper() in found:
+            faults.append(f"{setting} has {name.upper()} twice: give each listener a name of its own")
         found[name.upper()] = Address(host.removeprefix("[").removesuffix("]"), int(port))
     return found
 

@@ -77,8 +77,8 @@ class Setting(NamedTuple):
     """The first release in which the setting is dynamic; DescribeConfigs returns the others as read-only."""
     since: tuple[int, ...] = ()
     """The first release that has the setting, if DescribeConfigs must not return it for others."""
-    is_kafkas: bool = True
-    """Whether Kafka has the setting; DescribeConfigs does not return kproto's own settings."""
+    is_described: bool = True
+    """Whether DescribeConfigs returns the setting: none of kproto's own, and none that is internal in Kafka."""
 
     def default_in(self, kafka_version: KafkaVersion) -> str | None:
         """Return the default in a release."""
@@ -99,8 +99,10 @@ class Setting(NamedTuple):
             SettingError: the value does not have the type, or is out of bounds.
         """
         value = text.strip()
-        if self.choices and value not in self.choices:
-            raise self._refusal(text, f"one of {', '.join(self.choices)}")
+        given = [one.strip() for one in value.split(",")] if self.type is ConfigType.LIST else [value]
+        if self.choices and not set(given) <= set(self.choices):
+            count = "some" if self.type is ConfigType.LIST else "one"
+            raise self._refusal(text, f"{count} of {', '.join(self.choices)}")
         match self.type:
             case ConfigType.BOOLEAN:
                 if value.lower() not in ("true", "false"):
@@ -129,14 +131,18 @@ class Setting(NamedTuple):
         return SettingError(f"{self.name} cannot be {value!r}: give {wanted}")
 
 
-BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = (
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
     ConfigType.BOOLEAN,
     ConfigType.STRING,
     ConfigType.INT,
     ConfigType.SHORT,
     ConfigType.LONG,
     ConfigType.DOUBLE,
+    ConfigType.LIST,
 )
+
+ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+ASSIGNOR_CLASSES = f"{ASSIGNORS}UniformAssignor,{ASSIGNORS}RangeAssignor"
 
 # Types, defaults and bounds are those of Kafka's configuration definitions. kproto adds bounds where Kafka has none and
 # a value makes no sense.
@@ -148,6 +154,39 @@ _TABLE = (
     Setting("max.connections", INT, "2147483647", low=0, dynamic=(1, 1)),
     Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=(1, 1)),
     Setting("broker.rack", STRING, None, acts=False),
+    # TLS. DescribeConfigs returns them from 0.9 on.
+    Setting("ssl.client.auth", STRING, "none", choices=("none", "requested", "required"), dynamic=(1, 1), since=(0, 9)),
+    Setting(
+        "ssl.enabled.protocols",
+        LIST,
+        "TLSv1.2,TLSv1.1,TLSv1",
+        changed=(((2, 6), "TLSv1.2,TLSv1.3"),),
+        choices=("TLSv1.2", "TLSv1.3", "TLSv1.1", "TLSv1"),
+        dynamic=(1, 1),
+        since=(0, 9),
+    ),
+    Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", since=(2, 2)),
+    # SASL.
+    Setting(
+        "sasl.enabled.mechanisms",
+        LIST,
+        "GSSAPI",
+        choices=("GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
+        dynamic=(1, 1),
+        since=(0, 9),
+    ),
+    Setting("sasl.oauthbearer.jwks.endpoint.url", STRING, None, since=(3, 1)),
+    Setting("sasl.oauthbearer.expected.audience", LIST, None, changed=(((4, 2), ""),), since=(3, 1)),
+    Setting("sasl.oauthbearer.expected.issuer", STRING, None, since=(3, 1)),
+    Setting("sasl.oauthbearer.scope.claim.name", STRING, "scope", since=(3, 1)),
+    Setting("sasl.oauthbearer.sub.claim.name", STRING, "sub", since=(3, 1)),
+    Setting("sasl.oauthbearer.clock.skew.seconds", INT, "30", low=0, since=(3, 1)),
+    # ACLs. Kafka's authorizers read the last two; no release returns their values.
+    Setting("authorizer.class.name", STRING, "", since=(0, 9)),
+    Setting("super.users", STRING, None, is_described=False),
+    Setting("allow.everyone.if.no.acl.found", BOOLEAN, "false", is_described=False),
+    Setting("connections.max.reauth.ms", LONG, "0", low=0, since=(2, 2)),
+    Setting("connection.failed.authentication.delay.ms", INT, "100", low=0, since=(2, 1)),
     # Topics.
     Setting("auto.create.topics.enable", BOOLEAN, "true"),
     Setting("delete.topic.enable", BOOLEAN, "false", changed=(((1, 0), "true"),)),
@@ -177,11 +216,11 @@ _TABLE = (
         since=(3, 4),
     ),
     # Internal in Kafka: DescribeConfigs does not return it.
-    Setting("producer.id.expiration.check.interval.ms", INT, "600000", low=1, is_kafkas=False),
-    Setting("records.memory.max.bytes", LONG, "268435456", low=1, is_kafkas=False),
+    Setting("producer.id.expiration.check.interval.ms", INT, "600000", low=1, is_described=False),
+    Setting("records.memory.max.bytes", LONG, "268435456", low=1, is_described=False),
     # Offsets.
     Setting("offset.metadata.max.bytes", INT, "1024", changed=(((0, 8, 2), "4096"),), low=0),
-    Setting("offsets.commit.timeout.ms", INT, "5000", low=1, acts=False),
+    Setting("offsets.commit.timeout.ms", INT, "5000", low=1),
     Setting("offsets.load.buffer.size", INT, "5242880", low=1, acts=False),
     Setting("offsets.retention.check.interval.ms", LONG, "600000", low=1),
     Setting("offsets.retention.minutes", INT, "1440", changed=(((2, 0), "10080"),), low=1),
@@ -189,13 +228,95 @@ _TABLE = (
     Setting("offsets.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
     Setting("offsets.topic.replication.factor", SHORT, "3", low=1),
     Setting("offsets.topic.segment.bytes", INT, "104857600", low=1),
-    Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
+    Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_described=False),
     # Groups with members.
     # DEVIATION: Kafka's default is 3 s; the server.properties that Kafka ships has 0, and so do most tests.
     Setting("group.initial.rebalance.delay.ms", INT, "0", low=0),
     Setting("group.max.session.timeout.ms", INT, "30000", changed=(((0, 10), "300000"), ((2, 3), "1800000")), low=1),
     Setting("group.max.size", INT, "2147483647", low=1),
     Setting("group.min.session.timeout.ms", INT, "6000", low=1),
+    # Share groups (KIP-932).
+    Setting("errors.deadletterqueue.auto.create.topics.enable", BOOLEAN, "false", since=(4, 4)),
+    Setting("errors.deadletterqueue.topic.name.prefix", STRING, "dlq.", since=(4, 4)),
+    Setting(
+        "group.share.assignment.interval.ms", INT, "0", changed=(((4, 3), "1000"),), low=0, dynamic=(4, 3), since=(4, 3)
+    ),
+    Setting("group.share.delivery.count.limit", INT, "5", low=2, high=10, since=(4, 0)),
+    Setting("group.share.heartbeat.interval.ms", INT, "5000", low=1, since=(4, 0)),
+    Setting("group.share.max.assignment.interval.ms", INT, "15000", low=0, since=(4, 3)),
+    Setting("group.share.max.delivery.count.limit", INT, "10", low=5, high=25, since=(4, 3)),
+    Setting("group.share.max.heartbeat.interval.ms", INT, "15000", low=1, since=(4, 0)),
+    Setting("group.share.max.partition.max.record.locks", INT, "4000", low=2000, high=10000, since=(4, 3)),
+    Setting("group.share.max.record.lock.duration.ms", INT, "60000", low=30000, high=3600000, since=(4, 0)),
+    Setting("group.share.max.session.timeout.ms", INT, "60000", low=1, since=(4, 0)),
+    Setting("group.share.max.share.sessions", INT, "2000", low=1, since=(4, 1)),
+    Setting("group.share.max.size", INT, "200", low=1, high=1000, since=(4, 0)),
+    Setting("group.share.min.assignment.interval.ms", INT, "0", low=0, since=(4, 3)),
+    Setting("group.share.min.delivery.count.limit", INT, "2", low=2, high=5, since=(4, 3)),
+    Setting("group.share.min.heartbeat.interval.ms", INT, "5000", low=1, since=(4, 0)),
+    Setting("group.share.min.partition.max.record.locks", INT, "100", low=100, high=2000, since=(4, 3)),
+    Setting("group.share.min.record.lock.duration.ms", INT, "15000", low=1000, high=30000, since=(4, 0)),
+    Setting("group.share.min.session.timeout.ms", INT, "45000", low=1, since=(4, 0)),
+    Setting(
+        "group.share.partition.max.record.locks",
+        INT,
+        "200",
+        changed=(((4, 1), "2000"),),
+        low=100,
+        high=10000,
+        since=(4, 0),
+    ),
+    Setting("group.share.record.lock.duration.ms", INT, "30000", low=1000, high=3600000, since=(4, 0)),
+    Setting("group.share.session.timeout.ms", INT, "45000", low=1, since=(4, 0)),
+    Setting(
+        "share.coordinator.cold.partition.snapshot.interval.ms", INT, "300000", low=1, since=(4, 1), is_described=False
+    ),
+    Setting("share.coordinator.snapshot.update.records.per.snapshot", INT, "500", low=0, since=(4, 1)),
+    Setting("share.coordinator.state.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX, since=(4, 1)),
+    Setting("share.coordinator.state.topic.prune.interval.ms", INT, "300000", low=1, since=(4, 1), is_described=False),
+    Setting("share.coordinator.state.topic.replication.factor", SHORT, "3", low=1, since=(4, 1)),
+    # Groups of consumers that speak KIP-848.
+    Setting("group.consumer.assignment.interval.ms", INT, "0", changed=(((4, 3), "1000"),), low=0, since=(4, 3)),
+    Setting("group.consumer.assignors", LIST, ASSIGNOR_CLASSES, changed=(((4, 0), "uniform,range"),), since=(3, 7)),
+    Setting("group.consumer.max.assignment.interval.ms", INT, "15000", low=0, since=(4, 3)),
+    Setting("group.consumer.heartbeat.interval.ms", INT, "5000", low=1, since=(3, 7)),
+    Setting("group.consumer.max.heartbeat.interval.ms", INT, "15000", low=1, since=(3, 7)),
+    Setting("group.consumer.max.session.timeout.ms", INT, "60000", low=1, since=(3, 7)),
+    Setting("group.consumer.max.size", INT, "2147483647", low=1, since=(3, 7)),
+    Setting(
+        "group.consumer.migration.policy",
+        STRING,
+        "disabled",
+        changed=(((4, 0), "bidirectional"),),
+        choices=("bidirectional", "disabled", "downgrade", "upgrade"),
+        since=(3, 8),
+    ),
+    Setting("group.consumer.min.assignment.interval.ms", INT, "0", low=0, since=(4, 3)),
+    Setting("group.consumer.min.heartbeat.interval.ms", INT, "5000", low=1, since=(3, 7)),
+    Setting("group.consumer.min.session.timeout.ms", INT, "45000", low=1, since=(3, 7)),
+    Setting("group.consumer.regex.refresh.interval.ms", INT, "600000", low=10_000, is_described=False),
+    Setting("group.consumer.session.timeout.ms", INT, "45000", low=1, since=(3, 7)),
+    # Streams groups (KIP-1071).
+    Setting("group.streams.acceptable.recovery.lag", LONG, "10000", low=0, since=(4, 4), is_described=False),
+    Setting("group.streams.assignment.interval.ms", INT, "0", changed=(((4, 3), "1000"),), low=0, since=(4, 3)),
+    Setting("group.streams.assignors", LIST, "sticky", acts=False, since=(4, 4)),
+    Setting("group.streams.heartbeat.interval.ms", INT, "5000", low=1, since=(4, 1)),
+    Setting("group.streams.initial.rebalance.delay.ms", INT, "3000", low=0, since=(4, 2)),
+    Setting("group.streams.max.assignment.interval.ms", INT, "15000", low=0, since=(4, 3)),
+    Setting("group.streams.max.heartbeat.interval.ms", INT, "15000", low=1, since=(4, 1)),
+    Setting("group.streams.max.session.timeout.ms", INT, "60000", low=1, since=(4, 1)),
+    Setting("group.streams.max.size", INT, "2147483647", low=1, since=(4, 1)),
+    Setting("group.streams.max.standby.replicas", INT, "2", low=0, since=(4, 1)),
+    Setting("group.streams.max.warmup.replicas", INT, "20", low=0, since=(4, 4), is_described=False),
+    Setting("group.streams.min.assignment.interval.ms", INT, "0", low=0, since=(4, 3)),
+    Setting("group.streams.min.heartbeat.interval.ms", INT, "5000", low=1, since=(4, 1)),
+    Setting("group.streams.min.session.timeout.ms", INT, "45000", low=1, since=(4, 1)),
+    Setting("group.streams.min.task.offset.interval.ms", INT, "15000", low=1, since=(4, 4), is_described=False),
+    Setting("group.streams.num.standby.replicas", INT, "0", low=0, since=(4, 1)),
+    Setting("group.streams.num.warmup.replicas", INT, "2", low=0, since=(4, 4), is_described=False),
+    Setting("group.streams.rack.aware.assignment.tags", LIST, "", since=(4, 4)),
+    Setting("group.streams.session.timeout.ms", INT, "45000", low=1, since=(4, 1)),
+    Setting("group.streams.task.offset.interval.ms", INT, "60000", low=1, since=(4, 4), is_described=False),
     # Transactions.
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", low=1),
     Setting("transaction.max.timeout.ms", INT, "900000", low=1),

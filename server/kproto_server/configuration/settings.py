@@ -31,7 +31,6 @@ __all__ = [
     "SettingError",
     "Settings",
     "SettingsBehavior",
-    "first_dynamic_configs",
     "whole_number",
 ]
 
@@ -48,6 +47,7 @@ class ConfigSource(enum.IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
@@ -117,7 +117,7 @@ class Settings(_Values):
         """
         self.kafka_version: KafkaVersion = kafka_version or KafkaVersion.named()
         self._given = dict(given or {})
-        self._of_all = first_dynamic_configs(self.kafka_version) if of_all is None else dict(of_all)
+        self._of_all = self.first_dynamic_configs() if of_all is None else dict(of_all)
         self._of_one = dict(of_one or {})
         set_values = self._given | self._of_all | self._of_one
         self._values = {
@@ -129,9 +129,9 @@ class Settings(_Values):
         """Return settings with these values and the defaults of a release ("latest" by default).
 
         Raises:
-            SettingError: a name is unknown or a value is invalid.
+            SettingError: a name is unknown, a value is invalid, or values contradict each other.
         """
-        return cls(kafka_version).with_values(values)
+        return cls(kafka_version).with_values(values).checked()
 
     def with_values(self, values: Mapping[str, str]) -> Settings:
         """Return a copy with these values set.
@@ -140,7 +140,18 @@ class Settings(_Values):
             SettingError: a name is unknown or a value is invalid.
         """
         accepted = {name: self._accepted(name, text) for name, text in values.items()}
-        return Settings(self.kafka_version, self._given | accepted, self._of_all, self._of_one)
+        is_first = self._of_all == self.first_dynamic_configs()
+        return Settings(self.kafka_version, self._given | accepted, None if is_first else self._of_all, self._of_one)
+
+    def first_dynamic_configs(self) -> dict[str, str]:
+        """Return the dynamic configuration that all brokers start with.
+
+        A cluster with eligible leader replicas has min.insync.replicas in it, with the value that the brokers have at
+        the start (measured on 4.0.2, 4.1.2 and 4.4.0).
+        """
+        if not self.kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas:
+            return {}
+        return {"min.insync.replicas": self._given.get("min.insync.replicas", "1")}
 
     def with_dynamic(self, of_all: Mapping[str, str], of_one: Mapping[str, str] | None = None) -> Settings:
         """Return a copy with this dynamic configuration of all brokers and of one broker (KIP-226)."""
@@ -168,7 +179,7 @@ class Settings(_Values):
         """Return a copy with the settings of these ``NAME=VALUE`` strings; the last one for a name decides.
 
         Raises:
-            SettingError: a name is unknown, a value is invalid, or "=" is missing.
+            SettingError: a name is unknown, a value is invalid, values contradict each other, or "=" is missing.
         """
         values = {}
         for assignment in assignments:
@@ -176,7 +187,23 @@ class Settings(_Values):
             if not equals:
                 raise SettingError(f"{assignment!r} sets nothing: write {assignment or 'name'}=VALUE")
             values[name.strip()] = value
-        return self.with_values(values)
+        return self.with_values(values).checked()
+
+    def checked(self) -> Settings:
+        """Return these settings.
+
+        Raises:
+            SettingError: values contradict each other.
+        """
+        if any(name.startswith("group.") for name in self._given):
+            from kproto_server.configuration.setting_order import check_order  # not imported by most starts
+
+            check_order(self.int, self.kafka_version)
+        if self._given.keys() & {"authorizer.class.name", "super.users"}:
+            from kproto_server.configuration.authorizers import check_authorizer  # as above
+
+            check_authorizer(self.str, self.kafka_version)
+        return self
 
     def _accepted(self, name: str, text: str) -> str:
         setting = SETTINGS.get(name)
@@ -218,7 +245,7 @@ class Settings(_Values):
     def entries(self) -> Iterator[ConfigEntry]:
         """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name."""
         for name, setting in sorted(SETTINGS.items()):
-            if setting.is_kafkas and self.kafka_version.at_least(*setting.since):
+            if setting.is_described and self.kafka_version.at_least(*setting.since):
                 yield ConfigEntry(
                     name=name,
                     type=setting.type,
@@ -236,18 +263,6 @@ class SettingsBehavior(VersionBehavior):
         """Whether min.insync.replicas is one setting of the whole cluster, as eligible leader replicas require it
         (measured on 4.4.0)."""
         return self.is_kraft and self.at_least(4, 1)
-
-
-def first_dynamic_configs(kafka_version: KafkaVersion) -> dict[str, str]:
-    """Return the dynamic configuration that all brokers start with.
-
-    A cluster with eligible leader replicas has min.insync.replicas in it (measured on 4.0.2 and 4.1.2).
-    """
-    return (
-        {"min.insync.replicas": "1"}
-        if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas
-        else {}
-    )
 
 
 def _check_codec(codec: int) -> None:

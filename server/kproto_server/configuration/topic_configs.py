@@ -59,7 +59,7 @@ class TopicConfig(NamedTuple):
         match self.type:
             case ConfigType.BOOLEAN:
                 if value.lower() not in ("true", "false"):
-                    raise InvalidValue(text, "Expected value to be either true or false")
+                    raise InvalidValue(self.name, text, "Expected value to be either true or false")
                 return value.lower()
             case ConfigType.INT | ConfigType.LONG:
                 return str(self._bounded(whole_number(value, self.type), text))
@@ -72,21 +72,26 @@ class TopicConfig(NamedTuple):
 
     def _bounded(self, number: float | None, text: str) -> float:
         if number is None:
-            raise InvalidValue(text, f"Not a number of type {self.type.name}")
+            raise InvalidValue(self.name, text, f"Not a number of type {self.type.name}")
         if self.name == "compression.gzip.level" and not (number == -1 or 1 <= number <= 9):
-            raise InvalidValue(number, "Value must be between 1 and 9 or equal to -1")
+            raise InvalidValue(self.name, number, "Value must be between 1 and 9 or equal to -1")
         if self.low is not None and number < self.low:
-            raise InvalidValue(number, f"Value must be at least {self.low}")
+            raise InvalidValue(self.name, number, f"Value must be at least {self.low}")
         if self.high is not None and number > self.high:
-            raise InvalidValue(number, f"Value must be no more than {self.high}")
+            raise InvalidValue(self.name, number, f"Value must be no more than {self.high}")
         return number
 
     def _items(self, value: str) -> list[str]:
         items = re.split(r"\s*,\s*", value) if value else []
         if self.choices:
             return [self._chosen(item) for item in items]
-        if items != ["*"] and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
+        if (
+            self.name.endswith("throttled.replicas")
+            and items != ["*"]
+            and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items)
+        ):
             raise InvalidValue(
+                self.name,
                 f"[{', '.join(items)}]",
                 f"{self.name} must be the literal '*' or a list of replicas in the following format: "
                 "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
@@ -95,17 +100,15 @@ class TopicConfig(NamedTuple):
 
     def _chosen(self, value: str) -> str:
         if self.choices and value not in self.choices:
-            raise InvalidValue(value, f"String must be one of: {', '.join(self.choices)}")
+            raise InvalidValue(self.name, value, f"String must be one of: {', '.join(self.choices)}")
         return value
 
 
 class InvalidValue(UsageError):
-    """A config cannot have a value; ``reason`` has a broker's words."""
+    """A config cannot have a value; the text has a broker's words."""
 
-    def __init__(self, value: object, reason: str) -> None:
-        super().__init__(reason)
-        self.value = value
-        self.reason = reason
+    def __init__(self, name: str, value: object, reason: str) -> None:
+        super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
 
 
 class TopicConfigEntry(NamedTuple):
@@ -154,7 +157,7 @@ def config_problem(kafka_version: KafkaVersion, given: Mapping[str, str]) -> str
         try:
             values[name] = known[name].parse(text)
         except InvalidValue as invalid:
-            return f"Invalid value {invalid.value} for configuration {name}: {invalid.reason}"
+            return str(invalid)
     return _conflict(values)
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from kproto_server.requests.endpoint import Endpoint
 
 HANDLED = frozenset(
-    {*range(4), *range(8, 17), *range(18, 29), 32, 33, 35, 37, 42, 43, 44, 46, 47, 60, 61, 65, 66, 69, 74, 75}
+    {*range(4), *range(8, 34), 35, 36, 37, 42, 43, 44, 46, 47, 50, 51, 57, 60, 61, 65, 66, 68, 69, 74}
+    | {*range(75, 80), *range(83, 93)}
 )
 """API keys with a handler file. `unsupported` responds to all others (server/DEVIATIONS.md)."""
 

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, Topic, name_problem
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
-from kproto_server.handlers._config_resources import ResourceType, check_broker_id
+from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
-UNSUPPORTED_RESOURCE = "kproto changes the configs of topics and brokers only"
+UNSUPPORTED_RESOURCE = "kproto changes the configs of topics, brokers and groups only"
+GROUPS_MAX = 10_000
+GROUP_SIZE_MAX = 10_000
+"""Characters of a group id with its configs."""
+TOO_MANY_GROUPS = Refusal(
+    ErrorCode.POLICY_VIOLATION,
+    f"kproto keeps configs of at most {GROUPS_MAX} groups, of {GROUP_SIZE_MAX} characters each",
+)
 
 
 class Target(NamedTuple):
@@ -32,7 +39,7 @@ def topic_to_change(resource_type: int, name: str, context: RequestContext) -> T
     """Return the topic of a resource, or its error. KRaft reports a missing topic last, ZooKeeper before the values."""
     kafka_version = context.kafka_version
     behavior = kafka_version.behavior(AlterConfigsBehavior)
-    if not _is_known(resource_type):
+    if not _is_known(resource_type, context):
         message = "Unexpected resource type UNKNOWN"
         if behavior.preprocesses_changes:
             message = f"Unknown resource type {resource_type}"
@@ -64,7 +71,7 @@ def check_broker_to_change(name: str, context: RequestContext) -> Refusal | None
 def returned_type(resource_type: int, context: RequestContext) -> int:
     """Return the resource type that the AlterConfigs response has."""
     returns_unknown = context.behavior(AlterConfigsBehavior).returns_unknown_resource_types
-    return resource_type if returns_unknown or _is_known(resource_type) else ResourceType.UNKNOWN
+    return resource_type if returns_unknown or _is_known(resource_type, context) else ResourceType.UNKNOWN
 
 
 def set_configs(topic: Topic, configs: dict[str, str], context: RequestContext) -> None:
@@ -82,5 +89,22 @@ def set_broker_configs(name: str, configs: dict[str, str], context: RequestConte
     settings.change(name, configs)
 
 
-def _is_known(resource_type: int) -> bool:
-    return resource_type in ResourceType.__members__.values() and resource_type != ResourceType.UNKNOWN
+def set_group_configs(group_id: str, configs: dict[str, str], context: RequestContext) -> Refusal | None:
+    """Set the configs of a group, or refuse more than clients may make a broker keep."""
+    settings = context.settings
+    before = settings.groups.get(group_id, {})
+    size = len(group_id) + sum(len(name) + len(value) for name, value in configs.items())
+    if configs and (size > GROUP_SIZE_MAX or (not before and len(settings.groups) >= GROUPS_MAX)):
+        return TOO_MANY_GROUPS
+    context.cluster.unsaved.append(partial(settings.change_group, group_id, before))
+    settings.change_group(group_id, configs)
+    return None
+
+
+def changes_groups(context: RequestContext) -> bool:
+    """Return whether groups have configs in the release."""
+    return _is_known(ResourceType.GROUP, context)
+
+
+def _is_known(resource_type: int, context: RequestContext) -> bool:
+    return resource_type in context.behavior(ConfigResourceBehavior).resource_types

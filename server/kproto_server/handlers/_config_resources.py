@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
@@ -21,6 +23,23 @@ class ResourceType(enum.IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
+
+
+class ConfigResourceBehavior(VersionBehavior):
+    """What Kafka releases do differently in resources."""
+
+    @cached_property
+    def resource_types(self) -> frozenset[int]:
+        """The resource types that the release knows (BA-92): broker loggers from 2.4 on (measured on 2.1.1 and 2.4.1),
+        client metrics from 3.7 on (measured on 3.3.2 and 3.7.2), groups from 4.0 on (measured on 3.9.2 and 4.4.0)."""
+        since = {
+            ResourceType.TOPIC: (0,),
+            ResourceType.BROKER: (0,),
+            ResourceType.BROKER_LOGGER: (2, 4),
+            ResourceType.CLIENT_METRICS: (3, 7),
+            ResourceType.GROUP: (4, 0),
+        }
+        return frozenset(kind for kind, release in since.items() if self.at_least(*release))
 
 
 def check_broker_id(name: str, context: RequestContext, *, expected: str, noun: str = "Broker") -> Refusal | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kproto import registry
 from kproto.declaration import DEFAULTS, fields_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def build(
         if _field(response_class, items.response_array).versions.covers(api_version)
     ]
     if not items:
-        return _struct(response_class, values, api_version)
+        return filled(response_class, values, api_version)
     arrays: dict[str, tuple[Struct, ...]] = {}
     for array in items:
         element = _element(_field(response_class, array.response_array))
@@ -73,7 +74,7 @@ def build(
             *arrays.get(array.response_array, ()),
             *_response_items(array, request, element, values, api_version),
         )
-    return _struct(response_class, arrays, api_version)
+    return filled(response_class, arrays, api_version)
 
 
 def _response_items(
@@ -88,7 +89,7 @@ def _response_items(
             own[items.inner.response_array] = tuple(
                 _response_items(items.inner, item, inner_element, values, api_version)
             )
-        yield _struct(element, own, api_version)
+        yield filled(element, own, api_version)
 
 
 def _request_items(values: Iterable[Any], path: str) -> Iterator[Any]:
@@ -108,7 +109,13 @@ def _element(field: Field) -> type[Struct]:
     return field.type.element.struct
 
 
-def _struct(cls: type[S], values: Mapping[str, Any], api_version: int) -> S:
+def with_error(api_key: int, api_version: int, error: ErrorCode) -> Response:
+    """Return a response of an API that has an error, where the response itself can have one, and is empty otherwise."""
+    values = {"error_code": error, "error_message": error.message}
+    return filled(registry.response_class(api_key), values, api_version)
+
+
+def filled(cls: type[S], values: Mapping[str, Any], api_version: int) -> S:
     """Return a struct with these values. Values that the class or the version has no field for are ignored."""
     given = {}
     optional = vars(cls)["_defaults"]
@@ -124,5 +131,5 @@ def _empty(field: Field, api_version: int) -> Any:
     if field.nullable_versions.covers(api_version):
         return None
     if field.type.struct is not None:
-        return _struct(field.type.struct, {}, api_version)
+        return filled(field.type.struct, {}, api_version)
     return DEFAULTS[field.type.kind]

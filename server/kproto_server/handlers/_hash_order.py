@@ -1,7 +1,7 @@
-"""The order in which a Java HashMap yields names.
+"""The order in which a HashMap of Java or Scala yields names and producer ids.
 
 TopicCommand prints the configs of a topic in the order of the DescribeConfigs response, which is the order of a
-HashMap.
+HashMap; so does TransactionsCommand with the producers of a partition.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kproto.java_arithmetic import java_hash
+from kproto.java_hash_map import in_hash_order, spread_hash
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -45,25 +46,30 @@ class ConfigOrderBehavior(VersionBehavior):
     """What Kafka releases do differently in the order of configs."""
 
     @cached_property
-    def index_interval_comes_early(self) -> bool:
-        """Whether index.interval.bytes comes before a config that shares its hash bucket (measured on 4.1.2 and
-        4.2.2)."""
+    def has_java_maps(self) -> bool:
+        """Whether the order is that of Java's HashMap, in which index.interval.bytes comes before a config that shares
+        its bucket, instead of Scala's (measured on 4.1.2 and 4.2.2)."""
         return self.at_least(4, 2)
 
 
-def in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
+def configs_in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
     """Return the entries in the order of a HashMap that grew to hold them."""
-    found = list(entries)
-    bucket_count = 16
-    while len(found) > bucket_count * 3 // 4:
-        bucket_count *= 2
     inserted = {name: index for index, name in enumerate(INSERTED_FIRST)}
-    if not kafka_version.behavior(ConfigOrderBehavior).index_interval_comes_early:
+    if not kafka_version.behavior(ConfigOrderBehavior).has_java_maps:
         late, early = SWAPPED
         inserted[early] = inserted.pop(late)
+    as_inserted = sorted(entries, key=lambda entry: inserted.get(entry.name, len(INSERTED_FIRST)))
+    return in_hash_order(as_inserted, lambda entry: java_hash(entry.name))
 
-    def sort_key(entry: N) -> tuple[int, int]:
-        spread = java_hash(entry.name) & 0xFFFFFFFF
-        return (spread ^ spread >> 16) % bucket_count, inserted.get(entry.name, len(INSERTED_FIRST))
 
-    return sorted(found, key=sort_key)
+def group_configs_in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
+    """Return the configs of a group in the order of a HashMap: of Java, or of Scala, which sorts a bucket by hash."""
+    found = list(entries)
+    if not kafka_version.behavior(ConfigOrderBehavior).has_java_maps:
+        found.sort(key=lambda entry: spread_hash(java_hash(entry.name)))
+    return in_hash_order(found, lambda entry: java_hash(entry.name))
+
+
+def ids_in_hash_order(ids: Iterable[int]) -> list[int]:
+    """Return numbers of 64 bits in the order of a HashMap that grew to hold them; equal buckets in their order here."""
+    return in_hash_order(ids, lambda number: number ^ number >> 32)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import NO_LEADER, TRANSACTION_TOPIC
+from kproto_server.cluster.topics import NO_LEADER, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -25,6 +25,8 @@ def topic_to_read(name: str, context: RequestContext) -> Topic | None:
         make_offsets_topic_readable(context.coordinator, topic, context.log_manager)
     elif name == TRANSACTION_TOPIC and topic is not None:
         context.transactions.make_readable(context.now_ms)
+    elif name == SHARE_STATE_TOPIC and topic is not None:
+        context.share_groups.store.make_readable(context.now_ms)
     return topic
 
 

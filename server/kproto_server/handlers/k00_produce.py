@@ -8,7 +8,6 @@ no response; if a partition fails, the connection closes instead.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -23,28 +22,29 @@ from kproto.messages.k00_produce import (
     TopicProduceResponse,
 )
 from kproto.records.batch_header import header_struct
-from kproto.records.compression import Compression
-from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error, nodes_with_ids
+from kproto_server.handlers._replica_wait import error_of, lags, wait_for_replicas
+from kproto_server.partition_log.log_config import has_too_few_in_sync, log_config
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata, sequence_after
-from kproto_server.partition_log.validation import UNLIMITED_MS, Accepted, LayoutBudget, LogConfig, Refused, Validation
+from kproto_server.partition_log.validation import Accepted, LayoutBudget, Refused, Validation
 from kproto_server.partition_log.version_behavior import ProduceBehavior
 from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.configuration.settings import Settings
     from kproto_server.partition_log.partition_data import Append
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse, NoResponse
+    from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, NoResponse
 
     Prechecked = list[tuple[TopicProduceData, list[Precheck]]]
     Results = list[tuple[TopicProduceData, list["PartitionProduceResponse | AppendResult"]]]
 
-NO_ACKS, LEADER_ACKS, ALL_ACKS = 0, 1, -1
+NO_ACKS, LEADER_ACKS, ALL_ACKS = VALID_ACKS = 0, 1, -1
 IDS_SINCE = 13
 """The version from which on topics have ids instead of names."""
 LEADER_HINTS_SINCE = 10
@@ -62,15 +62,18 @@ COORDINATOR_ERRORS = frozenset(
 )
 """Errors of the verification of a transaction after which it is repeated."""
 PRODUCER_OF = header_struct("producer_id", "producer_epoch")
+SEQUENCE_OF = header_struct("producer_id", "producer_epoch", "base_sequence")
+VERIFICATION_SETTING = "transaction.partition.verification.enable"
 NO_OFFSET = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
-LOG_CONFIGS_MAX = 1000
 ADMIN_CLIENT_ID = "__admin_client"
 """The only client id that may write to internal topics (BA-63)."""
 
 
-def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | DeferredResponse | NoResponse:
+def handle(
+    request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | DeferredResponse | DelayedOperation | NoResponse:
     version = context.api_version
     prechecked = [
         (topic, [precheck(data.records, version) for data in topic.partition_data]) for topic in request.topic_data
@@ -87,7 +90,20 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         if any(partition.error_code for _, partitions in results for partition in partitions):
             raise CloseConnection("Produce with acks=0 failed, and it has no response for the error")
         return NO_RESPONSE
-    return context.coordinator.log.then(lambda: _response(results, context))
+
+    def respond() -> ProduceResponse | DeferredResponse:
+        return context.coordinator.log.then(lambda: _response(results, context))
+
+    if request.acks == ALL_ACKS and context.cluster.silent:
+        waiting = [
+            one.replicated(topic, context)
+            for topic, partitions in results
+            for one in partitions
+            if isinstance(one, AppendResult) and lags(one.partition, context)
+        ]
+        if waiting:
+            return wait_for_replicas(waiting, request.timeout_ms, context, respond)
+    return respond()
 
 
 def _request_refusal(
@@ -170,16 +186,10 @@ def _topic(
         topic, unknown = cluster.topic(requested.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return [_refused(partition.index, Refused(unknown)) for partition in requested.partition_data]
-    config = _log_config(context.settings.of(context.node.node_id), tuple(topic.configs.items()))
+    config = log_config(context.settings.of(context.node.node_id), topic)
+    validation = Validation(topic.name, config, context.now_ms, behavior, budget)
     return [
-        _partition(
-            topic,
-            data,
-            check,
-            Validation(f"{topic.name}-{data.index}", config, context.now_ms, behavior, budget),
-            request,
-            context,
-        )
+        _partition(topic, data, check, validation, request, context)
         for data, check in zip(requested.partition_data, checks, strict=True)
     ]
 
@@ -199,6 +209,14 @@ def _partition(
         return _refused(requested.index, Refused(error))
     assert partition is not None, "checked above"
     assert requested.records is not None, "checked above"
+    if check.is_transactional:
+        refused = _unverified(
+            topic, partition, requested.records, request.transactional_id, validation.behavior, context
+        )
+        if refused is None and request.acks not in VALID_ACKS:
+            refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+        if refused is not None:
+            return _refused(requested.index, refused)
     if topic.internal and context.client_id != ADMIN_CLIENT_ID:
         return _refused(requested.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     error = leader_error(partition, context.node.node_id, NO_EPOCH)
@@ -206,12 +224,16 @@ def _partition(
         return _refused(
             requested.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None
         )
-    validated = validation.accept(requested.records, check)
-    if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, context):
+    validated = validation.accept(requested.index, requested.records, check)
+    settings = context.settings.of(context.node.node_id)
+    if request.acks == ALL_ACKS and has_too_few_in_sync(settings, topic, partition):
         validated = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(validated, Refused):
         return _refused(requested.index, validated, log_start=partition.log_start_offset)
-    return _append(topic, partition, validated, validation, request if check.is_transactional else None, context)
+    try:
+        return _append(topic, partition, validated, validation, check.is_transactional, context)
+    except OSError:
+        return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
 
 
 def _early_error(
@@ -226,9 +248,11 @@ def _early_error(
     Message sets without a whole message are dropped without an error.
     """
     finding = check.finding
+    has_wrong_acks = request.acks not in VALID_ACKS
+    if finding is Finding.VALID and partition is not None and not has_wrong_acks:
+        return None
     if finding is Finding.NULL:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    has_wrong_acks = request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS)
     if partition is None and not (has_wrong_acks and behavior.checks_acks_before_partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if finding is Finding.SEVERAL or (finding is Finding.NO_BATCH and context.api_version >= BATCHES_SINCE):
@@ -237,7 +261,7 @@ def _early_error(
         return ErrorCode.CORRUPT_MESSAGE
     if finding is Finding.ZSTD_TOO_EARLY and behavior.supports_zstd:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if has_wrong_acks:
+    if has_wrong_acks and not (check.is_transactional and behavior.verifies_before_acks):
         return ErrorCode.INVALID_REQUIRED_ACKS
     return ErrorCode.NONE if finding is Finding.NO_BATCH else None
 
@@ -245,20 +269,33 @@ def _early_error(
 class AppendResult:
     """A batch that was appended to a log; the log may still have to write it."""
 
-    __slots__ = ("_append", "_append_ms", "_partition")
+    __slots__ = ("_append", "_append_ms", "_replication_error", "partition")
 
     error_code = 0
 
     def __init__(self, partition: Partition, append: Append, append_ms: int) -> None:
-        self._partition = partition
+        self.partition: Partition = partition
         self._append = append
         self._append_ms = append_ms
+        self._replication_error: Callable[[], ErrorCode | None] | None = None
+
+    def replicated(self, requested: TopicProduceData, context: RequestContext) -> tuple[Topic, Partition]:
+        """Have the response say whether the batch is replicated when it is made; return the partition."""
+        cluster = context.cluster
+        topic = cluster.topic_by_id(requested.topic_id) or cluster.topics[requested.name]
+        place = topic, self.partition
+        self._replication_error = lambda: error_of(place, context)
+        return place
 
     def response(self) -> PartitionProduceResponse:
         append = self._append
         if append.error:
-            return _refused(self._partition.index, Refused(ErrorCode(append.error)))
-        return _appended(self._partition, append.base_offset, self._append_ms)
+            return _refused(self.partition.index, Refused(ErrorCode(append.error)))
+        response = _appended(self.partition, append.base_offset, self._append_ms)
+        if self._replication_error is None:
+            return response
+        error = self._replication_error()
+        return response.replace(error_code=ErrorCode.REQUEST_TIMED_OUT if error is None else error)
 
 
 def _append(
@@ -266,26 +303,17 @@ def _append(
     partition: Partition,
     accepted: Accepted,
     validation: Validation,
-    transaction: ProduceRequest | None,
+    is_transactional: bool,
     context: RequestContext,
 ) -> PartitionProduceResponse | AppendResult:
     """Append a batch, unless the log already has it or its sequence is not the next one (BA-65).
 
-    ``transaction``: the request, if the batch belongs to a transaction.
+    Raises:
+        OSError: the log cannot be read, created, or begin the leader epoch.
     """
-    try:
-        data = context.log_manager.data_of(topic, partition)
-    except OSError:
-        return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
+    data = context.log_manager.data_of(topic, partition)
     producer = accepted.producer_id, accepted.producer_epoch
-    is_transactional = transaction is not None
     if accepted.producer_id != NO_PRODUCER_ID:
-        if transaction is not None and not data.producers.has_open_transaction(*producer):
-            error = context.log_manager.verify_transaction(
-                transaction.transactional_id, *producer, topic.name, partition.index, context.api_version
-            )
-            if error:
-                return _refused(partition.index, _unverified(error, context.api_version))
         if context.cluster.dropped_producer(accepted.producer_id):
             return _refused(partition.index, Refused(ErrorCode.UNKNOWN_PRODUCER_ID, reached_log=True))
         behavior = validation.behavior
@@ -298,6 +326,9 @@ def _append(
             is_transactional=is_transactional,
         )
         if isinstance(checked, BatchMetadata):
+            first = data.append_in_flight(checked.base_offset)
+            if first is not None:
+                return AppendResult(partition, first, checked.timestamp_ms)
             return _appended(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
             refused = Refused(behavior.sequence_error(checked), reached_log=True)
@@ -314,14 +345,41 @@ def _append(
     return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
 
 
-def _unverified(error: ErrorCode, api_version: int) -> Refused:
-    """Return why a transaction may not begin in a partition (KIP-890): as an error that older clients retry."""
-    is_known = error is ErrorCode.CONCURRENT_TRANSACTIONS and api_version >= CONCURRENT_SINCE
+def _unverified(
+    topic: Topic,
+    partition: Partition,
+    records: bytes,
+    transactional_id: str | None,
+    behavior: ProduceBehavior,
+    context: RequestContext,
+) -> Refused | None:
+    """Return why a batch may not begin a transaction in a partition (KIP-890): as an error that older clients retry."""
+    producer_id, producer_epoch, first_sequence = SEQUENCE_OF.unpack_from(records)
+    if producer_id == NO_PRODUCER_ID or leader_error(partition, context.node.node_id, NO_EPOCH):
+        return None
+    if not (behavior.verifies_transactions and context.settings.current.bool(VERIFICATION_SETTING)):
+        return None
+    try:
+        data = context.log_manager.data_of(topic, partition)
+        producers = data.producers
+    except OSError:
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR)
+    if producers.has_open_transaction(producer_id, producer_epoch):
+        return None
+    producers.begin_verification(producer_id, producer_epoch, first_sequence, context.now_ms)
+    version = context.api_version
+    error = context.log_manager.verify_transaction(
+        transactional_id, producer_id, producer_epoch, topic.name, partition.index, version
+    )
+    if not error:
+        return None
+    is_known = error is ErrorCode.CONCURRENT_TRANSACTIONS and version >= CONCURRENT_SINCE
     if error in COORDINATOR_ERRORS and not is_known:
         message = f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}"
         return Refused(ErrorCode.NOT_ENOUGH_REPLICAS, message)
-    is_missing = error is ErrorCode.INVALID_TXN_STATE
-    return Refused(error, "Partition was not added to the transaction" if is_missing else None)
+    if error is ErrorCode.INVALID_TXN_STATE:
+        return Refused(error, "Partition was not added to the transaction")
+    return Refused(error, None if behavior.verifies_before_acks else error.message)
 
 
 def _appended(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:
@@ -354,42 +412,6 @@ def _refused(
     )
 
 
-@lru_cache(maxsize=LOG_CONFIGS_MAX)
-def _log_config(settings: Settings, own_configs: tuple[tuple[str, str], ...]) -> LogConfig:
-    """Return the configs of a topic; settings are never changed, but replaced. Kept: this takes 8 us, a third of the
-    rest of a small request."""
-    own = dict(own_configs)
-
-    def config(name: str) -> str:
-        return topic_config(settings, own, name)
-
-    compression = config("compression.type")
-    both_limits = _limit(config("message.timestamp.difference.max.ms"))
-    return LogConfig(
-        message_bytes_max=int(config("max.message.bytes")),
-        is_compacted="compact" in config("cleanup.policy"),
-        has_append_time=config("message.timestamp.type") == "LogAppendTime",
-        compression=None if compression in ("", "producer") else _compression(compression),
-        timestamp_after_max_ms=_limit(config("message.timestamp.after.max.ms"), both_limits),
-        timestamp_before_max_ms=_limit(config("message.timestamp.before.max.ms"), both_limits),
-    )
-
-
-def _compression(name: str) -> Compression:
-    return Compression.NONE if name == "uncompressed" else Compression[name.upper()]
-
-
-def _limit(value: str, default: int | None = None) -> int | None:
-    """Return a limit in ms; ``default`` if the config is missing or unlimited."""
-    return int(value) if value and int(value) < UNLIMITED_MS else default
-
-
-def _min_in_sync(topic: Topic, context: RequestContext) -> int:
-    settings = context.settings.of(context.node.node_id)
-    value = topic_config(settings, topic.configs, "min.insync.replicas")
-    return int(value or 1)
-
-
 def _leader_endpoints(results: Results, context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Return the addresses of the leaders that the response names."""
     leaders = {
@@ -398,5 +420,7 @@ def _leader_endpoints(results: Results, context: RequestContext) -> tuple[NodeEn
         for one in partitions
         if isinstance(one, PartitionProduceResponse)
     }
+    if not leaders:
+        return ()
     nodes = nodes_with_ids(context.cluster, leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -60,7 +60,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
         known = tuple(map(describe.topic, found))
         topics = missing + known if is_by_id else known + missing
     response = MetadataResponse(
-        brokers=tuple(map(_broker, cluster.alive_nodes())),
+        brokers=tuple(_broker(node, context.connection.listener) for node in cluster.alive_nodes()),
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
         topics=topics,
@@ -121,8 +121,9 @@ def _topics(
     )
 
 
-def _broker(node: Node) -> MetadataResponseBroker:
-    return MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+def _broker(node: Node, listener: str) -> MetadataResponseBroker:
+    host, port = node.address(listener)
+    return MetadataResponseBroker(node_id=node.node_id, host=host, port=port, rack=node.rack)
 
 
 class Description:

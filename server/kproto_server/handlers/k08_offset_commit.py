@@ -36,7 +36,7 @@ from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.handlers._offsets import OffsetsBehavior
-from kproto_server.requests.deferred import CloseConnection
+from kproto_server.requests.deferred import CloseConnection, DelayedOperation
 from kproto_server.requests.endpoint import Endpoint, elements_max
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ Decision = tuple[Entries, list[TopicResponse], list[TopicResponse]]
 missing partitions, on which it does not (OC-10 rows 4 to 8)."""
 
 
-def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
+def handle(
+    request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse | DeferredResponse | DelayedOperation:
     coordinator, version = context.coordinator, context.api_version
     if version == 0:
         return _handle_v0(request, context)
@@ -138,7 +140,7 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     # Append. The log syncs.
     log = coordinator.log
     if entries:
-        log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, context))
+        coordinator.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, context))
     elif is_simple and behavior.offsets_create_group and coordinator.group(group_id) is None:
         # A coordinator creates the group before it checks the partitions, so it exists even if all are refused.
         coordinator.groups.create(group_id, context.now_ms)
@@ -147,6 +149,8 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     def respond() -> OffsetCommitResponse:
         return _response(_failed(decided, commit_write_error(failure, behavior)) if failure else decided, refused)
 
+    if failure == ErrorCode.REQUEST_TIMED_OUT:
+        return DelayedOperation(context.now_ms + context.settings.current.int("offsets.commit.timeout.ms"), respond)
     return log.then(respond)
 
 

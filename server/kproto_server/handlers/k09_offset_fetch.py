@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import OffsetAndMetadata
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
 
 GROUP_ERROR_SINCE = 2
 """The first version with an error for the whole group (OF-31)."""
@@ -75,7 +76,22 @@ class TopicOffsets(NamedTuple):
     offsets: Sequence[PartitionOffset]
 
 
-def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse | LargeResponse:
+def handle(
+    request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | LargeResponse | DeferredResponse:
+    """Return the offsets; with ``require_stable`` after the commits that the log is writing (OF-26)."""
+    log = context.coordinator.log
+    if not request.require_stable or next(iter(log.in_flight()), None) is None:
+        return _offsets(request, context)
+
+    def respond() -> OffsetFetchResponse:
+        found = _offsets(request, context)
+        return cast("OffsetFetchResponse", found.response) if isinstance(found, LargeResponse) else found
+
+    return log.then(respond)
+
+
+def _offsets(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse | LargeResponse:
     if context.api_version >= GROUPS_SINCE:
         if _are_many([group.group_id for group in request.groups if group.topics is None], context):
             codes: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
@@ -10,7 +11,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.auto_creation import save_if_possible
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto_server.cluster.topics import SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import CloseConnection
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
+SHARE_KEY = re.compile(r"\s*\S.*:[A-Za-z0-9_-]{22}:[0-9]{1,9}", re.DOTALL)
+"""Group id, topic id in base64, and partition."""
 
 
 class KeyType(enum.IntEnum):
@@ -64,6 +67,11 @@ class FindCoordinatorBehavior(VersionBehavior):
         return self.at_least(2, 3)
 
     @cached_property
+    def has_share_coordinators(self) -> bool:
+        """Whether there are share coordinators (measured on 3.9.2 and 4.0.2)."""
+        return self.at_least(4, 0)
+
+    @cached_property
     def unknown_type_error(self) -> ErrorCode:
         """The error for an unknown coordinator type: UNKNOWN_SERVER_ERROR up to 2.7, then INVALID_REQUEST (measured on
         2.3.1 to 2.7.2 and 2.8.2)."""
@@ -83,13 +91,15 @@ def _response(request: FindCoordinatorRequest, context: RequestContext) -> FindC
         text = ErrorCode.INVALID_REQUEST.message if key_type is None else ""
         return FindCoordinatorResponse(
             coordinators=tuple(
-                _coordinator(key, _find(key, key_type, context), text) for key in request.coordinator_keys
+                _coordinator(key, _find(key, key_type, context), text, context) for key in request.coordinator_keys
             )
         )
     error, node = _find(request.key, key_type, context)
     behavior = context.behavior(FindCoordinatorBehavior)
     message = behavior.error_message(error) if node is None else behavior.success_message(context.api_version)
-    return FindCoordinatorResponse(error_code=error, error_message=message, **_address(node))
+    return FindCoordinatorResponse(
+        error_code=error, error_message=message, **_address(node, context.connection.listener)
+    )
 
 
 def _key_type(number: int, context: RequestContext) -> KeyType | None:
@@ -102,8 +112,9 @@ def _key_type(number: int, context: RequestContext) -> KeyType | None:
     return found
 
 
-def _coordinator(key: str, found: Found, error_message: str) -> Coordinator:
-    return Coordinator(key=key, error_code=found.error, error_message=error_message, **_address(found.node))
+def _coordinator(key: str, found: Found, error_message: str, context: RequestContext) -> Coordinator:
+    address = _address(found.node, context.connection.listener)
+    return Coordinator(key=key, error_code=found.error, error_message=error_message, **address)
 
 
 def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
@@ -116,8 +127,7 @@ def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
             node = cluster.transaction_coordinator_of(key)
             topic_name = TRANSACTION_TOPIC
         case KeyType.SHARE:
-            # DEVIATION: no share coordinator; only brokers look for it.
-            return Found(ErrorCode.INVALID_REQUEST)
+            return _find_share_coordinator(key, context)
         case None:
             return Found(context.behavior(FindCoordinatorBehavior).unknown_type_error)
     if node is not None:
@@ -127,13 +137,27 @@ def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
     return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
+def _find_share_coordinator(key: str, context: RequestContext) -> Found:
+    """Return the coordinator of a share partition; the key is "group:topic id:partition"."""
+    is_supported = context.behavior(FindCoordinatorBehavior).has_share_coordinators
+    if not is_supported or context.api_version < SHARE_SINCE or SHARE_KEY.fullmatch(key) is None:
+        # DEVIATION: 3.9 has an unfinished share coordinator, which is never available.
+        return Found(ErrorCode.INVALID_REQUEST)
+    node = context.cluster.share_coordinator_of(key)
+    if node is not None:
+        return Found(ErrorCode.NONE, node)
+    context.cluster.ensure_internal_topic(SHARE_STATE_TOPIC, context.now_ms)
+    return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
 class _Address(TypedDict):
     node_id: int
     host: str
     port: int
 
 
-def _address(node: Node | None) -> _Address:
+def _address(node: Node | None, listener: str) -> _Address:
     if node is None:
         return {"node_id": NO_NODE, "host": "", "port": NO_PORT}
-    return {"node_id": node.node_id, "host": node.host, "port": node.port}
+    host, port = node.address(listener)
+    return {"node_id": node.node_id, "host": host, "port": port}

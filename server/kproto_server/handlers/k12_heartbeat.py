@@ -19,8 +19,21 @@ def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatRespo
     if error:
         # While the group is loaded, heartbeats succeed, so that no member rejoins (LF-30).
         return HeartbeatResponse(error_code=0 if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
+    group = context.coordinator.groups.get(request.group_id)
+    if group is not None and group.kind == "consumer":
+        from kproto_server.coordinator.consumer_groups import classic_members
+
+        error = classic_members.heartbeat(
+            context.coordinator,
+            group,
+            request.generation_id,
+            request.member_id,
+            request.group_instance_id,
+            context.now_ms,
+        )
+        return HeartbeatResponse(error_code=error)
     error = heartbeat(
-        context.coordinator.groups.get(request.group_id),
+        group,
         request.generation_id,
         request.member_id,
         request.group_instance_id,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.messages.k13_leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from kproto_server.coordinator.membership.leave import leave
+from kproto_server.coordinator.write_errors import group_write_error
 from kproto_server.handlers._member_requests import member_request_error
 
 if TYPE_CHECKING:
@@ -26,10 +27,17 @@ def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupRes
     if error:
         return LeaveGroupResponse(error_code=error)
     identities = [(member.member_id, member.group_instance_id) for member in leaving]
-    errors = leave(context.coordinator, request.group_id, identities, context.now_ms)
-    response = _response(leaving, errors) if several else LeaveGroupResponse(error_code=errors[0])
+    coordinator = context.coordinator
+    left = leave(coordinator, request.group_id, identities, context.now_ms)
+
+    def respond() -> LeaveGroupResponse:
+        log_error = left.write_error() if coordinator.behavior.is_new_coordinator else 0
+        if log_error:
+            return LeaveGroupResponse(error_code=group_write_error(log_error, coordinator.behavior))
+        return _response(leaving, left.errors) if several else LeaveGroupResponse(error_code=left.errors[0])
+
     # The record of a group without members: a restarted broker must not have them again.
-    return context.coordinator.log.then(lambda: response)
+    return coordinator.log.then(respond)
 
 
 def _response(leaving: Sequence[MemberIdentity], errors: Sequence[int]) -> LeaveGroupResponse:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
+from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.registry import as_group
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import LargeResponse, in_slices
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DelayedOperation
 
+NOT_READY = "not_ready"
+"""How a filter names this state."""
 SLICE_GROUPS = 3000
 """Groups that are listed before other connections are served: about 10 ms."""
 
@@ -48,6 +51,8 @@ def _slices(
 
     def passes(group: Group) -> bool:
         state = state_name(group, context.coordinator.behavior)
+        if group.state is GroupState.NOT_READY:
+            state = NOT_READY
         return (not states or (state.lower() if ignores_case else state) in states) and (
             not types or group.kind in types
         )

@@ -16,7 +16,6 @@ from kproto.messages.k18_api_versions import (
     SupportedFeatureKey,
 )
 from kproto_server.observation.observe import shortened
-from kproto_server.releases.features import features_of
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.endpoint import Endpoint
 
@@ -51,19 +50,19 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
     if context.api_version >= 3:
         context.connection.software_name = shortened(request.client_software_name)
         context.connection.software_version = shortened(request.client_software_version)
-    features = features_of(kafka_version)
+    features = context.cluster.features
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=_api_keys(kafka_version),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, low, high in features.supported
+            for name, low, high in features.of_release.supported
             if low > 0 or context.api_version >= 4  # older clients fail on a least level of 0 (BA-24)
         ),
         finalized_features_epoch=features.epoch,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.finalized
+            for name, level in features.levels.items()
         ),
     )
 

@@ -9,13 +9,13 @@ from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto_server.cluster.topics import SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
@@ -58,12 +58,12 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in requested))
     results = tuple(_kraft(requested, context) if context.kafka_version.is_kraft else _zookeeper(requested, context))
-    _forget([one.name for one in results if one.name is not None and not one.error_code], context)
+    _forget({one.name: one.topic_id for one in results if one.name is not None and not one.error_code}, context)
     return context.coordinator.log.then(lambda: DeleteTopicsResponse(responses=results))
 
 
-def _forget(deleted: list[str], context: RequestContext) -> None:
-    """Delete the offsets of deleted topics.
+def _forget(deleted: Mapping[str, bytes], context: RequestContext) -> None:
+    """Delete what groups have stored of deleted topics, given as ids by name.
 
     The topics are saved first: if the disk does not take that, topics and offsets stay.
     """
@@ -72,11 +72,15 @@ def _forget(deleted: list[str], context: RequestContext) -> None:
     context.cluster.save()
     if TRANSACTION_TOPIC in deleted:
         context.transactions.forget()
+    if SHARE_STATE_TOPIC in deleted:
+        context.share_groups.forget_states()
+    elif SHARE_STATE_TOPIC in context.cluster.topics:
+        context.share_groups.forget_topics(set(deleted.values()), context.now_ms)
     if OFFSETS_TOPIC in deleted:
         # All groups were in its partitions. The next FindCoordinator creates the topic again, empty.
         context.coordinator.forget_groups()
     else:
-        forget_topics(context.coordinator, deleted, context.now_ms)
+        forget_topics(context.coordinator, list(deleted), context.now_ms)
 
 
 def _result(requested: TopicNameOrId, error: ErrorCode, message: str | None = None) -> DeletableTopicResult:

@@ -12,7 +12,7 @@ from kproto.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from kproto_server.handlers._transactions import coordinator_error, known_error
-from kproto_server.transactions.transitions import ProducerIdAndEpoch
+from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, ProducerIdAndEpoch
 from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
@@ -49,15 +49,15 @@ def handle(
 def _batch(
     request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> AddPartitionsToTxnResponse | DeferredResponse:
-    made = [(one.transactional_id, _of_transaction(one, context)) for one in request.transactions]
+    of_each = [(one.transactional_id, _of_transaction(one, context)) for one in request.transactions]
 
     def respond() -> AddPartitionsToTxnResponse:
-        return AddPartitionsToTxnResponse(
-            throttle_time_ms=0,
-            results_by_transaction=tuple(
-                AddPartitionsToTxnResult(transactional_id=name, topic_results=results()) for name, results in made
-            ),
-        )
+        found = tuple(AddPartitionsToTxnResult(transactional_id=name, topic_results=made()) for name, made in of_each)
+        topics = (topic for result in found for topic in result.topic_results)
+        errors = {one.partition_error_code for topic in topics for one in topic.results_by_partition}
+        if ErrorCode.UNSUPPORTED_VERSION in errors:
+            return AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION)
+        return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_transaction=found)
 
     return context.coordinator.log.then(respond)
 
@@ -65,7 +65,9 @@ def _batch(
 def _of_transaction(one: AddPartitionsToTxnTransaction, context: RequestContext) -> Callable[[], TopicResults]:
     producer = ProducerIdAndEpoch(one.producer_id, one.producer_epoch)
     if not one.verify_only:
-        return _added(one.transactional_id, producer, one.topics, context)
+        knows_versions = context.behavior(TransactionBehavior).has_client_versions
+        version = EPOCH_FOR_EACH_TRANSACTION if knows_versions else 0
+        return _added(one.transactional_id, producer, one.topics, context, version)
     errors = _partition_errors(one.topics, context)
     if any(errors.values()):
         return lambda: _results(one.topics, errors)
@@ -79,6 +81,7 @@ def _added(
     producer: ProducerIdAndEpoch,
     topics: Sequence[AddPartitionsToTxnTopic],
     context: RequestContext,
+    client_version: int = 0,
 ) -> Callable[[], TopicResults]:
     """Add partitions; return the function that returns the results once the log has them."""
     errors = _partition_errors(topics, context)
@@ -87,21 +90,23 @@ def _added(
     error = coordinator_error(transactional_id, context)
     if error:
         return lambda: _results(topics, dict.fromkeys(errors, error))
-    outcome = context.transactions.add_partitions(transactional_id, producer, list(errors), context.now_ms)
+    outcome = context.transactions.add_partitions(
+        transactional_id, producer, list(errors), context.now_ms, client_version
+    )
     return lambda: _results(topics, dict.fromkeys(errors, known_error(outcome.error, FENCED_SINCE, context)))
 
 
 def _partition_errors(topics: Sequence[AddPartitionsToTxnTopic], context: RequestContext) -> dict[tuple[str, int], int]:
     """Return the error of each partition; if one has an error, the others have OPERATION_NOT_ATTEMPTED."""
     errors: dict[tuple[str, int], int] = {}
-    internal_error = context.behavior(TransactionBehavior).internal_topic_error
+    behavior = context.behavior(TransactionBehavior)
     for topic in topics:
         known = context.cluster.topic(topic.name)
         for index in topic.partitions:
             if known is not None and known.internal:
-                error = internal_error
+                error = behavior.internal_topic_error
             else:
-                exists = known is not None and known.partition(index) is not None
+                exists = known is not None and (behavior.adds_missing_partitions or known.partition(index) is not None)
                 error = ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             errors[topic.name, index] = error
     if any(errors.values()):

@@ -14,6 +14,7 @@ from kproto.messages.k27_write_txn_markers import (
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.coordinator.transactional_offsets import end_offsets
 from kproto_server.handlers._partitions import leader_error
+from kproto_server.partition_log.markers import EndMarker, write_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,16 +27,7 @@ NO_EPOCH = -1
 
 
 def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse | DeferredResponse:
-    made = [
-        (
-            marker,
-            [
-                [_written(marker, topic.name, index, context) for index in topic.partition_indexes]
-                for topic in marker.topics
-            ],
-        )
-        for marker in request.markers
-    ]
+    made = [(marker, _written(marker, context)) for marker in request.markers]
 
     def respond() -> WriteTxnMarkersResponse:
         return WriteTxnMarkersResponse(
@@ -60,7 +52,21 @@ def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxn
     return context.coordinator.log.then(respond)
 
 
-def _written(marker: WritableTxnMarker, name: str, index: int, context: RequestContext) -> Callable[[], int]:
+def _written(marker: WritableTxnMarker, context: RequestContext) -> list[list[Callable[[], int]]]:
+    """Write a marker to its partitions; return the functions that return their errors once the log has it."""
+    said = EndMarker(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        marker.transaction_version,
+    )
+    return [
+        [_written_to(topic.name, index, said, context) for index in topic.partition_indexes] for topic in marker.topics
+    ]
+
+
+def _written_to(name: str, index: int, marker: EndMarker, context: RequestContext) -> Callable[[], int]:
     """Write a marker to a partition; return the function that returns its error once the log has it."""
     topic = context.cluster.topic(name)
     partition = (topic and topic.partition(index)) or None
@@ -68,26 +74,9 @@ def _written(marker: WritableTxnMarker, name: str, index: int, context: RequestC
     if error or topic is None or partition is None:
         return lambda: error
     if name == OFFSETS_TOPIC:
-        end_offsets(
-            context.coordinator,
-            index,
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.coordinator_epoch,
-            commits=marker.transaction_result,
-            now_ms=context.now_ms,
-        )
+        end_offsets(context.coordinator, index, marker, context.now_ms)
         return lambda: ErrorCode.NONE
-    append = context.log_manager.append_marker(
-        topic,
-        partition,
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-        coordinator_epoch=marker.coordinator_epoch,
-        commit=marker.transaction_result,
-        transaction_version=marker.transaction_version,
-        now_ms=context.now_ms,
-    )
+    append = write_marker(context.log_manager, topic, partition, marker, context.now_ms)
     if isinstance(append, ErrorCode):
         refused = append
         return lambda: refused

@@ -17,8 +17,7 @@ from kproto_server.coordinator.transactional_offsets import add_offsets, members
 from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.handlers._member_requests import GroupIdBehavior
 from kproto_server.handlers._offsets import OffsetsBehavior
-from kproto_server.handlers._transactions import known_error
-from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, ProducerIdAndEpoch
+from kproto_server.transactions.transitions import ProducerIdAndEpoch
 from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ ABORTABLE_SINCE = 4
 """The first version that may return TRANSACTION_ABORTABLE (OC-54)."""
 LOADING_SINCE = 2
 """The first version whose clients know COORDINATOR_LOAD_IN_PROGRESS (OC-53)."""
-NEVER = 2**15
 
 Errors = dict[tuple[str, bytes, int], int]
 """Topic name, topic id, partition."""
@@ -52,6 +50,10 @@ def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffse
         _fail(errors, error, context)
         return _response(request, errors)
     if not entries:
+        return _response(request, errors)
+    error = _append_error(request, context)
+    if error:
+        _fail(errors, error, context, of=(ErrorCode.NONE,))
         return _response(request, errors)
     partition = context.coordinator.owned_partition(context.node, request.group_id)
     assert partition is not None, "the node coordinates the group"
@@ -131,39 +133,46 @@ def _transaction_error(request: TxnOffsetCommitRequest, context: RequestContext)
     """Return why the offsets partition is no part of the producer's transaction (OC-54)."""
     partition = context.coordinator.partition_of(request.group_id)
     assert partition is not None, "the node coordinates the group"
-    behavior = context.behavior(TransactionBehavior)
-    if not behavior.verifies_partitions:
-        if request.producer_epoch < 0:
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        pending = context.coordinator.pending_offsets.get(partition)
-        if pending is None or not behavior.fences_old_epochs_of_offsets:
-            return ErrorCode.NONE
-        is_old = request.producer_epoch < pending.epochs.get(request.producer_id, 0)
-        return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else ErrorCode.NONE
+    if not context.behavior(TransactionBehavior).verifies_offsets:
+        return ErrorCode.NONE
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
-    key = OFFSETS_TOPIC, partition
-    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    transactions = context.transactions
-    if context.api_version >= ADDS_OFFSETS_SINCE:
-        outcome = transactions.add_partitions(
-            request.transactional_id, producer, [key], context.now_ms, EPOCH_FOR_EACH_TRANSACTION
-        )
-        return known_error(outcome.error, NEVER, context)
-    if not context.settings.current.bool("transaction.partition.verification.enable"):
+    adds = context.api_version >= ADDS_OFFSETS_SINCE
+    if not adds and not context.settings.current.bool("transaction.partition.verification.enable"):
         return ErrorCode.NONE
-    error = known_error(transactions.verify(request.transactional_id, producer, key), NEVER, context)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    error = context.transactions.join(request.transactional_id, producer, (OFFSETS_TOPIC, partition), adds=adds)
     if error == ErrorCode.TRANSACTION_ABORTABLE and context.api_version < ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
     return error
 
 
-def _fail(errors: Errors, error: int, context: RequestContext) -> None:
-    """Set the error of all partitions that exist."""
+def _append_error(request: TxnOffsetCommitRequest, context: RequestContext) -> ErrorCode:
+    """Return why the log refuses the offsets of a producer, in releases that do not ask the transaction coordinator."""
+    behavior = context.behavior(TransactionBehavior)
+    if behavior.verifies_offsets:
+        return ErrorCode.NONE
+    if request.producer_epoch < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    partition = context.coordinator.partition_of(request.group_id)
+    pending = None if partition is None else context.coordinator.pending_offsets.get(partition)
+    if pending is None or not behavior.fences_old_epochs_of_offsets:
+        return ErrorCode.NONE
+    is_old = request.producer_epoch < pending.epochs.get(request.producer_id, 0)
+    return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else ErrorCode.NONE
+
+
+def _fail(
+    errors: Errors,
+    error: int,
+    context: RequestContext,
+    of: tuple[int, ...] = (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+) -> None:
+    """Set the error of the partitions that have one of these errors: by default, of all that exist."""
     if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.api_version < LOADING_SINCE:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     for key, own in errors.items():
-        if own in (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE):
+        if own in of:
             errors[key] = error
 
 

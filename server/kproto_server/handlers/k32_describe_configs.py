@@ -1,7 +1,7 @@
-"""DescribeConfigs (API key 32): the configs of topics, and of the node that received the request (BA-92).
+"""DescribeConfigs (API key 32): the configs of topics and groups, and of the node that received the request (BA-92).
 
-DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; groups, client metrics and
-broker loggers have no configs; no config has documentation.
+DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; client metrics and broker
+loggers have no configs; no config has documentation.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kproto.messages.k32_describe_configs import (
 )
 from kproto_server.cluster.topics import Refusal, name_problem
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
-from kproto_server.handlers._config_resources import ResourceType, check_broker_id
-from kproto_server.handlers._hash_order import in_hash_order
+from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
+from kproto_server.handlers._hash_order import configs_in_hash_order, group_configs_in_hash_order
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -60,19 +60,6 @@ class DescribeConfigsBehavior(VersionBehavior):
         """Whether a topic that does not exist has the default configs, instead of UNKNOWN_TOPIC_OR_PARTITION: before
         2.0 (BA-92; measured on 1.1.1 and 2.0.1)."""
         return not self.at_least(2, 0)
-
-    @cached_property
-    def resource_types(self) -> frozenset[int]:
-        """The resource types that the release knows (BA-92): broker loggers from 2.4 on (measured on 2.1.1 and 2.4.1),
-        client metrics from 3.7 on (measured on 3.3.2 and 3.7.2), groups from 4.0 on (measured on 3.9.2 and 4.4.0)."""
-        since = {
-            ResourceType.TOPIC: (0,),
-            ResourceType.BROKER: (0,),
-            ResourceType.BROKER_LOGGER: (2, 4),
-            ResourceType.CLIENT_METRICS: (3, 7),
-            ResourceType.GROUP: (4, 0),
-        }
-        return frozenset(kind for kind, release in since.items() if self.at_least(*release))
 
 
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
@@ -129,7 +116,7 @@ def _all_refused(
 
 def _type(requested: DescribeConfigsResource, context: RequestContext) -> ResourceType:
     """Return the type of a resource, UNKNOWN if the release does not have the type."""
-    known = context.behavior(DescribeConfigsBehavior).resource_types
+    known = context.behavior(ConfigResourceBehavior).resource_types
     return ResourceType(requested.resource_type) if requested.resource_type in known else ResourceType.UNKNOWN
 
 
@@ -143,7 +130,7 @@ def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
     described = describe_topic(context.settings.of(context.node.node_id), topic.configs if topic else {})
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
-        for entry in in_hash_order(described, context.kafka_version)
+        for entry in configs_in_hash_order(described, context.kafka_version)
     ]
 
 
@@ -169,7 +156,7 @@ def _cluster_wide(context: RequestContext) -> list[Entry]:
     for entry in context.settings.current.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
             found.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
-    return in_hash_order(found, context.kafka_version)
+    return configs_in_hash_order(found, context.kafka_version)
 
 
 def _broker_logger(name: str, context: RequestContext) -> Refusal | list[Entry]:
@@ -187,7 +174,15 @@ def _client_metrics(name: str, context: RequestContext) -> Refusal | list[Entry]
 
 
 def _group(name: str, context: RequestContext) -> Refusal | list[Entry]:
-    return [] if name else Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    from kproto_server.configuration.group_configs import describe_group  # rarely used: not imported at the start
+
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    described = describe_group(context.settings.of(context.node.node_id), context.settings.groups.get(name, {}))
+    return [
+        Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
+        for entry in group_configs_in_hash_order(described, context.kafka_version)
+    ]
 
 
 _DESCRIBE: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[Entry]]] = {

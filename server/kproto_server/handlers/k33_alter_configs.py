@@ -1,7 +1,7 @@
-"""AlterConfigs (API key 33): replace all configs of a topic or a broker (KIP-133, BA-93).
+"""AlterConfigs (API key 33): replace all configs of a topic, a broker or a group (KIP-133, BA-93).
 
-DEVIATION: groups, broker loggers and client metrics have no configs; of a broker's settings, those change that kproto
-knows as dynamic.
+DEVIATION: broker loggers and client metrics have no configs; of a broker's settings, those change that kproto knows as
+dynamic.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
 from kproto_server.cluster.broker_config_changes import replaced_settings
-from kproto_server.cluster.topic_config_changes import check_duplicates, null_value, replaced
+from kproto_server.cluster.topic_config_changes import check_duplicates, replaced, with_values
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_changes import (
+    changes_groups,
     check_broker_to_change,
     returned_type,
     set_broker_configs,
     set_configs,
+    set_group_configs,
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
@@ -51,6 +53,8 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
             return refusal
     if resource.resource_type == ResourceType.BROKER:
         return _alter_broker(resource, context, validate_only=validate_only)
+    if resource.resource_type == ResourceType.GROUP and changes_groups(context):
+        return _alter_group(resource, context, validate_only=validate_only)
     target = topic_to_change(resource.resource_type, resource.resource_name, context)
     if target.first_error is not None:
         return target.first_error
@@ -67,11 +71,9 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
 
 def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
     name = resource.resource_name
-    wanted: dict[str, str] = {}
-    for config in resource.configs:
-        if config.value is None:
-            return null_value(config.name, context.kafka_version)
-        wanted[config.name] = config.value
+    wanted = with_values(((config.name, config.value) for config in resource.configs), context.kafka_version)
+    if isinstance(wanted, Refusal):
+        return wanted
     refusal = check_broker_to_change(name, context)
     if refusal is not None:
         return refusal
@@ -81,3 +83,13 @@ def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, va
     if not validate_only:
         set_broker_configs(name, configs, context)
     return None
+
+
+def _alter_group(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
+    from kproto_server.cluster.group_config_changes import replaced_group  # rarely used: not imported at the start
+
+    wanted = ((config.name, config.value) for config in resource.configs)
+    configs = replaced_group(resource.resource_name, wanted, context.settings.current)
+    if isinstance(configs, Refusal):
+        return configs
+    return None if validate_only else set_group_configs(resource.resource_name, configs, context)

@@ -45,8 +45,9 @@ def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> N
     if not group_id and context.behavior(DeleteGroupsBehavior).refuses_empty_group_id:
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
-    errors[group_id] = context.coordinator.error_at(context.node, group_id) or group_delete_error(
-        context.coordinator.group(group_id)
-    )
+    group = context.coordinator.group(group_id)
+    errors[group_id] = context.coordinator.error_at(context.node, group_id) or group_delete_error(group)
     if not errors[group_id]:
+        if group is not None and group.kind == "share":
+            context.share_groups.members.delete_all_states(group_id, context.now_ms)
         delete_group(context.coordinator, group_id, context.now_ms, lambda error: errors.update({group_id: error}))

@@ -1,7 +1,7 @@
-"""IncrementalAlterConfigs (API key 44): change some configs of a topic or a broker (KIP-339, BA-93).
+"""IncrementalAlterConfigs (API key 44): change some configs of a topic, a broker or a group (KIP-339, BA-93).
 
-DEVIATION: groups, broker loggers and client metrics have no configs; of a broker's settings, those change that kproto
-knows as dynamic.
+DEVIATION: broker loggers and client metrics have no configs; of a broker's settings, those change that kproto knows as
+dynamic.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from kproto_server.cluster.topic_config_changes import ConfigChange, changed, ch
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_changes import (
+    changes_groups,
     check_broker_to_change,
     set_broker_configs,
     set_configs,
+    set_group_configs,
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
@@ -54,6 +56,8 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
     changes = [ConfigChange(config.name, config.config_operation, config.value) for config in resource.configs]
     if resource.resource_type == ResourceType.BROKER:
         return _alter_broker(resource.resource_name, changes, context, validate_only=validate_only)
+    if resource.resource_type == ResourceType.GROUP and changes_groups(context):
+        return _alter_group(resource.resource_name, changes, context, validate_only=validate_only)
     target = topic_to_change(resource.resource_type, resource.resource_name, context)
     if target.first_error is not None:
         return target.first_error
@@ -87,3 +91,14 @@ def _alter_broker(
     if not validate_only:
         set_broker_configs(name, configs, context)
     return None
+
+
+def _alter_group(
+    group_id: str, changes: list[ConfigChange], context: RequestContext, *, validate_only: bool
+) -> Refusal | None:
+    from kproto_server.cluster.group_config_changes import changed_group  # rarely used: not imported at the start
+
+    configs = changed_group(group_id, context.settings.groups.get(group_id, {}), changes, context.settings.current)
+    if isinstance(configs, Refusal):
+        return configs
+    return None if validate_only else set_group_configs(group_id, configs, context)

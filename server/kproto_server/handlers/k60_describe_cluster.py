@@ -32,9 +32,10 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
         controller_id=cluster.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not node.alive
+                broker_id=node.node_id, host=host, port=port, rack=node.rack, is_fenced=not node.alive
             )
             for node in nodes
+            for host, port in (node.address(context.connection.listener),)
         ),
         cluster_authorized_operations=(
             _operations.ON_CLUSTER if request.include_cluster_authorized_operations else _operations.NOT_REQUESTED

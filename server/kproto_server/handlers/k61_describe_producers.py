@@ -12,6 +12,7 @@ from kproto.messages.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from kproto_server.handlers._hash_order import ids_in_hash_order
 from kproto_server.handlers._partitions import leader_error
 from kproto_server.releases.release import VersionBehavior
 
@@ -53,6 +54,8 @@ def _partition(topic_name: str, index: int, context: RequestContext) -> Partitio
         has_message = topic is None and context.behavior(DescribeProducersBehavior).has_message_for_missing_topic
         message = error.message if has_message else None
         return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
+    producers = dict(partition.data.producers.items())
+    in_order = [(producer_id, producers[producer_id]) for producer_id in ids_in_hash_order(producers)]
     return PartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,
@@ -67,6 +70,6 @@ def _partition(topic_name: str, index: int, context: RequestContext) -> Partitio
                 if producer.transaction_first_offset is None
                 else producer.transaction_first_offset,
             )
-            for producer_id, producer in partition.data.producers.items()
+            for producer_id, producer in in_order
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -23,16 +22,18 @@ def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTra
         return _response(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     pattern = None
     if request.transactional_id_pattern:
+        from kproto_server.coordinator.regular_expression import InvalidRegex, regex_of
+
         try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except re.error:
+            pattern = regex_of(request.transactional_id_pattern)
+        except InvalidRegex:
             return _response(error=ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = tuple(name for name in request.state_filters if name not in NAMES)
     found = []
     if not request.state_filters or len(unknown) < len(request.state_filters):
         for transaction in transactions.transactions.values():
             name = transaction.transactional_id
-            if pattern is not None and pattern.fullmatch(name) is None:
+            if pattern is not None and not pattern.matches(name):
                 continue
             if _is_wanted(transaction.values, request, context) and not transactions.error_at(context.node, name):
                 state = STATE_NAMES[transaction.values.status]

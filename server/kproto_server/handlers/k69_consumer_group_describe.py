@@ -1,7 +1,8 @@
-"""ConsumerGroupDescribe (API key 69): groups of KIP-848, which exist only in loaded logs; others get an error."""
+"""ConsumerGroupDescribe (API key 69): the groups of KIP-848 with their members and assignments; others get an error."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -10,71 +11,104 @@ from kproto.messages.k69_consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     Member,
+    TopicPartitions,
 )
 from kproto_server.coordinator.description import not_found
+from kproto_server.handlers._described_groups import refused
+from kproto_server.handlers._operations import NOT_REQUESTED, AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-    from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.consumer_groups.data import Assignment as Partitions
+    from kproto_server.coordinator.consumer_groups.data import ConsumerMember
+    from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
     from kproto_server.requests.context import RequestContext
+
+NO_GROUP = partial(DescribedGroup, assignor_name="")
+CLASSIC, CONSUMER = 0, 1
+"""Values of ``member_type``."""
 
 
 def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
+    operations = NOT_REQUESTED
+    if request.include_authorized_operations:
+        operations = context.behavior(AuthorizedOperationsBehavior).on_group
     return ConsumerGroupDescribeResponse(
-        throttle_time_ms=0, groups=tuple([_describe(group_id, context) for group_id in request.group_ids])
+        throttle_time_ms=0, groups=tuple([_describe(group_id, operations, context) for group_id in request.group_ids])
     )
 
 
-def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
-    if not context.coordinator.behavior.is_new_coordinator:
-        return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    error = context.coordinator.error_at(context.node, group_id)
+def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:
+    coordinator = context.coordinator
+    if not coordinator.behavior.is_new_coordinator:
+        return refused(NO_GROUP, group_id, ErrorCode.UNSUPPORTED_VERSION)
+    error = coordinator.error_at(context.node, group_id)
     if error:
-        return _refused(group_id, error)
-    group = context.coordinator.group(group_id)
+        return refused(NO_GROUP, group_id, error)
+    group = coordinator.group(group_id)
     if group is None:
-        return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
-    if group.kind == "classic":
-        return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    return _consumer(group)
+        return refused(NO_GROUP, group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
+    if group.kind == "consumer":
+        from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+
+        assert isinstance(group, ConsumerGroup), "of this kind"
+        return _consumer(group, operations, context)
+    return refused(NO_GROUP, group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
-def _consumer(group: Group) -> DescribedGroup:
-    """Return a group that was loaded from the log of a real broker, as far as `loading.restored_groups` keeps it."""
-    topics = tuple(sorted(group.subscribed_topics or ()))
-    nothing = Assignment(topic_partitions=())
+def _consumer(group: ConsumerGroup, operations: int, context: RequestContext) -> DescribedGroup:
+    from kproto_server.coordinator.consumer_groups.limits import consumer_limits_of
+    from kproto_server.coordinator.consumer_groups.targets import preferred_assignor
+
+    data = group.data
+    default_assignor = consumer_limits_of(context.settings.current).assignors[0]
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
         group_state=group.state.value,
-        group_epoch=group.generation,
-        assignment_epoch=group.generation,
-        assignor_name="",
+        group_epoch=data.epoch,
+        assignment_epoch=data.assignment_epoch,
+        assignor_name=preferred_assignor(data.members.values()) or default_assignor,
         members=tuple(
-            Member(
-                member_id=member.member_id,
-                instance_id=member.group_instance_id,
-                member_epoch=member.epoch,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                subscribed_topic_names=topics,
-                assignment=nothing,
-                target_assignment=nothing,
-                member_type=0 if member.speaks_classic else 1,
-            )
-            for member in group.members.values()
+            [_member(member, data.targets.get(member_id, {}), context) for member_id, member in data.members.items()]
         ),
+        authorized_operations=operations,
     )
 
 
-def _refused(group_id: str, error: int, message: str | None = None) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=error,
-        error_message=message,
-        group_id=group_id,
-        group_state="",
-        group_epoch=0,
-        assignment_epoch=0,
-        assignor_name="",
-        members=(),
+def _member(member: ConsumerMember, target: Partitions, context: RequestContext) -> Member:
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(member.topics)),
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(_present(member, context), context),
+        target_assignment=_assignment(target, context),
+        member_type=CLASSIC if member.speaks_classic else CONSUMER,
+    )
+
+
+def _present(member: ConsumerMember, context: RequestContext) -> Partitions:
+    """Return what a member has; from 4.3 on also what it still has to revoke."""
+    if not member.revoking or not context.coordinator.behavior.describes_revocations:
+        return member.assigned
+    topic_ids = {**member.assigned, **member.revoking}
+    return {one: member.assigned.get(one, frozenset()) | member.revoking.get(one, frozenset()) for one in topic_ids}
+
+
+def _assignment(partitions: Partitions, context: RequestContext) -> Assignment:
+    """Return partitions with the names of their topics; those of deleted topics are left out."""
+    topics = [(context.cluster.topic_by_id(topic_id), indexes) for topic_id, indexes in partitions.items()]
+    return Assignment(
+        topic_partitions=tuple(
+            [
+                TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=tuple(sorted(indexes)))
+                for topic, indexes in topics
+                if topic is not None
+            ]
+        )
     )

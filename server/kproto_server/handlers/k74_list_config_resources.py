@@ -1,6 +1,6 @@
 """ListConfigResources (API key 74): the resources that may have configs (KIP-1142).
 
-DEVIATION: groups and client metrics have no configs, so none are listed.
+DEVIATION: client metrics have no configs, so none are listed.
 
 Source:
     Responses of 4.4.0: the types in the order below, and UNSUPPORTED_VERSION for an unknown type.
@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto.java_arithmetic import java_hash
+from kproto.java_hash_map import in_hash_order
 from kproto.messages.k74_list_config_resources import ConfigResource, ListConfigResourcesResponse
 from kproto_server.handlers._config_resources import ResourceType
 
@@ -23,7 +25,7 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
     cluster = context.cluster
     nodes = [str(node.node_id) for node in cluster.alive_nodes()]
     names = {
-        ResourceType.GROUP: [],
+        ResourceType.GROUP: in_hash_order(context.settings.groups, java_hash),
         ResourceType.CLIENT_METRICS: [],
         ResourceType.BROKER_LOGGER: nodes,
         ResourceType.BROKER: nodes,

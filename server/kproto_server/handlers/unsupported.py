@@ -35,53 +35,14 @@ _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 _UNSUPPORTED = ErrorResponse(ErrorCode.UNSUPPORTED_VERSION)
 _BROKERS_ONLY = ErrorResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _NO_TOKENS = ErrorResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-_NO_SUCH_GROUP = ErrorResponse(ErrorCode.GROUP_ID_NOT_FOUND)
-_SASL_NOT_NOW = ErrorResponse(
-    ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
-)
 _NOTHING = ErrorResponse(ErrorCode.NONE, message="")
 """No error and an empty list: nothing exists to list."""
 
 
-def _no_authorizer(*items: Items) -> ErrorResponse:
-    return ErrorResponse(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", items)
-
-
-_OF_SHARE_STATE = ErrorResponse(
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    items=(
-        Items(
-            "results", "topics", {"topic_id": "topic_id"}, Items("partitions", "partitions", {"partition": "partition"})
-        ),
-    ),
-)
-
-
 RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
-    "ConsumerGroupHeartbeat": _UNSUPPORTED,
-    "ShareGroupHeartbeat": _UNSUPPORTED,
-    "StreamsGroupHeartbeat": _UNSUPPORTED,
     "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
-    "ShareFetch": _UNSUPPORTED,
-    "ShareAcknowledge": _UNSUPPORTED,
-    "ShareGroupDescribe": ErrorResponse(
-        ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "group_ids", {"group_id": ITSELF}),)
-    ),
-    "StreamsGroupDescribe": ErrorResponse(
-        ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "group_ids", {"group_id": ITSELF}),)
-    ),
-    "DescribeShareGroupOffsets": ErrorResponse(
-        ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "groups", {"group_id": "group_id"}),)
-    ),
-    "AlterShareGroupOffsets": _NO_SUCH_GROUP,
-    "DeleteShareGroupOffsets": _NO_SUCH_GROUP,
-    # Security: the broker has neither users nor ACLs.
-    "SaslHandshake": _SASL_NOT_NOW,
-    "SaslAuthenticate": _SASL_NOT_NOW,
-    "DescribeAcls": ErrorResponse(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"),
-    "CreateAcls": _no_authorizer(Items("results", "creations", {})),
-    "DeleteAcls": _no_authorizer(Items("filter_results", "filters", {})),
+    # Security: the broker has no delegation tokens.
     "CreateDelegationToken": ErrorResponse(
         ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
         values={
@@ -97,15 +58,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     "RenewDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
     "ExpireDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
     "DescribeDelegationToken": _NO_TOKENS,
-    "DescribeUserScramCredentials": ErrorResponse(
-        ErrorCode.RESOURCE_NOT_FOUND,
-        "Attempt to describe a user credential that does not exist",
-        items=(Items("results", "users", {"user": "name"}),),
-    ),
-    "AlterUserScramCredentials": ErrorResponse(
-        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
-        items=(Items("results", "deletions", {"user": "name"}), Items("results", "upsertions", {"user": "name"})),
-    ),
     # Administration.
     "DescribeClientQuotas": _NOTHING._replace(values={"entries": ()}),
     "AlterClientQuotas": ErrorResponse(
@@ -124,9 +76,6 @@ RESPONSES: dict[str, ErrorResponse] = {
         items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),
     ),
     "AlterPartitionReassignments": _UNSUPPORTED,
-    "UpdateFeatures": ErrorResponse(
-        ErrorCode.FEATURE_UPDATE_FAILED, "kproto changes no features: choose another Kafka version"
-    ),
     "DescribeQuorum": _UNSUPPORTED,
     "AddRaftVoter": _UNSUPPORTED,
     "RemoveRaftVoter": _UNSUPPORTED,
@@ -142,11 +91,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     "AlterPartition": _BROKERS_ONLY,
     "Envelope": _BROKERS_ONLY,
     "AllocateProducerIds": _BROKERS_ONLY,
-    "InitializeShareGroupState": _OF_SHARE_STATE,
-    "ReadShareGroupState": _OF_SHARE_STATE,
-    "WriteShareGroupState": _OF_SHARE_STATE,
-    "DeleteShareGroupState": _OF_SHARE_STATE,
-    "ReadShareGroupStateSummary": _OF_SHARE_STATE,
 }
 """The response of each API, by name."""
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.declaration import Struct, fields_of
 from kproto.errors import DecodeError
-from kproto.logs.files import TRANSACTIONS_TOPIC
+from kproto.logs.files import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kproto.records.consumer_group_records import ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from kproto.records.coordinator import CoordinatorKey, CoordinatorRecord, UnknownRecord
 from kproto.records.group_records import GroupMetadataValue
 from kproto.records.offsets_topic import read_offsets_record
+from kproto.records.partitioning import share_partition_name
+from kproto.records.share_group_state import ShareSnapshotKey, ShareUpdateKey, read_share_state_record
 from kproto.records.transaction_state import read_transaction_record
 
 if TYPE_CHECKING:
@@ -34,13 +36,18 @@ PROTOCOL_FIELDS: dict[str, Callable[[bytes], ProtocolMessage]] = {
 """Fields of a classic group's members that hold a message of the consumer protocol."""
 
 
+READERS: dict[str, Read] = {TRANSACTIONS_TOPIC: read_transaction_record, SHARE_STATE_TOPIC: read_share_state_record}
+
+
 def reader_of(topic: str) -> Read:
     """Return the function that decodes keys and values of a topic."""
-    return read_transaction_record if topic == TRANSACTIONS_TOPIC else read_offsets_record
+    return READERS.get(topic, read_offsets_record)
 
 
 def owner_of(key: CoordinatorKey) -> str:
-    """Return the group id or transactional id that decides a record's partition."""
+    """Return the group id, transactional id or share partition that decides a record's partition."""
+    if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+        return share_partition_name(key.group_id, key.topic_id, key.partition)
     owner: str = key[0]  # type: ignore[index]  # a struct is a tuple, and each key begins with its owner
     return owner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import CorruptLog, DecodeError, NoLog
-from kproto.logs.files import PARTITION_NAME, TRANSACTIONS_TOPIC, find_partitions
+from kproto.logs.files import PARTITION_NAME, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, find_partitions
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import (
     HIGH_WATERMARKS,
@@ -18,7 +18,7 @@ from kproto.records.segment_files import (
 if TYPE_CHECKING:
     from kproto.logs.files import PartitionDirectory, SegmentFile
 
-TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 
 
 def find_logs(path: str, number: int | None = None) -> list[PartitionDirectory]:

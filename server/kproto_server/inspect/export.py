@@ -16,11 +16,12 @@ from kproto.arrow.batch_rows import batch_rows
 from kproto.arrow.decoding import View
 from kproto.arrow.last_rows import LastRows
 from kproto.arrow.reading import RangeReader
-from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES
-from kproto.logs.files import find_partitions
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, SHARE_STATES
+from kproto.logs.files import SHARE_STATE_TOPIC, find_partitions
 from kproto.logs.ranges import OffsetRange
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.inspect.directory import with_number
+from kproto_server.inspect.share_states import share_state_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
     Notify = Callable[[str], None]
 
-TABLES = {table.name: table for table in (COMMITS, GROUP_METADATA, LOG_BATCHES, LATEST)}
+TABLES = {table.name: table for table in (COMMITS, GROUP_METADATA, LOG_BATCHES, LATEST, SHARE_STATES)}
 VIEWS = {COMMITS.name: View.COMMITS, LATEST.name: View.COMMITS, GROUP_METADATA.name: View.GROUPS}
+TOPICS: dict[str, tuple[str, ...] | None] = {LOG_BATCHES.name: None, SHARE_STATES.name: (SHARE_STATE_TOPIC,)}
+"""The topics of tables, if not the offsets topic; None: all."""
 PARQUET, ARROW = ".parquet", ".arrow"
 ENDINGS = (PARQUET, ARROW)
 
@@ -57,8 +60,7 @@ def export(path: str, table: str, partition: int | None, output: str, note: Noti
         MissingPackage: a compression needs a package that is not installed.
         OSError: a file cannot be read or written.
     """
-    topics = None if table == LOG_BATCHES.name else (OFFSETS_TOPIC,)
-    logs = with_number(find_partitions(path, topics), path, partition)
+    logs = with_number(find_partitions(path, TOPICS.get(table, (OFFSETS_TOPIC,))), path, partition)
     with _writer(Path(output), TABLES[table].arrow()) as writer:
         rows = 0
         for batch in _rows(logs, table, note):
@@ -72,6 +74,9 @@ def _rows(logs: list[PartitionDirectory], table: str, note: Notify) -> Iterator[
         whole = OffsetRange(log, 0, None)
         if table == LOG_BATCHES.name:
             yield from batch_rows(whole)
+            continue
+        if table == SHARE_STATES.name:
+            yield from share_state_rows(log, note)
             continue
         reader = RangeReader(whole, VIEWS[table])
         if table == LATEST.name:

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto_server.network.buffer_quota import BufferQuotas
 from kproto_server.network.busy_poll import BusyPoll
+from kproto_server.network.freed_memory import FreedMemory
 from kproto_server.network.poller import READ, Poller
 
 if TYPE_CHECKING:
@@ -64,25 +65,12 @@ class Sender(Protocol):
     def send(self, data: bytes) -> None: ...
 
 
-KEPT_MEMORY_BYTES = 3 << 20
-"""Freed memory that the process keeps at most; see `keep_freed_memory`."""
-
 NO_OWNERS: Mapping[int, ReadyOwner] = {}
 
 
 def real_ms() -> float:
     """Return monotonic real time in milliseconds; `Clock` takes it as an argument."""
     return time.monotonic() * 1000.0
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep some megabytes that the process has freed.
-
-    It gives freed memory at the end of its heap back to the kernel, and gets it again for the next request, page by
-    page: copying the 100 KB of a Produce request then takes 80 us instead of 5. Once a block of a larger size was
-    freed, glibc keeps twice as much (mallopt(3), M_MMAP_THRESHOLD). Without effect with other C libraries.
-    """
-    bytes(KEPT_MEMORY_BYTES // 2)
 
 
 def _nothing() -> None:
@@ -97,6 +85,7 @@ class EventLoop:
         self.poller: Poller = Poller()
         self.busy_poll: BusyPoll = BusyPoll(self.poller.poll)
         self.buffer_quotas: BufferQuotas = BufferQuotas()
+        self.freed_memory: FreedMemory = FreedMemory()
         self.outgoing: list[tuple[Sender, bytes]] = []
         """Responses that were made in this iteration and are sent when all sockets are read."""
         self.before_sending: Callable[[], object] | None = None
@@ -146,7 +135,7 @@ class EventLoop:
         """
         import trio
 
-        keep_freed_memory()
+        self.freed_memory.keep_for(0)
         scope = trio.CancelScope()
 
         async def cancellable() -> Any:

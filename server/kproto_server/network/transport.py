@@ -31,8 +31,10 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.poller import HANGUP, READ, WRITE
@@ -48,7 +50,6 @@ from kproto_server.requests.connection_state import (
 )
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from kproto_server.clock import Timer
@@ -66,10 +67,23 @@ responses of one iteration would together exceed the memory."""
 SIOCOUTQNSD = 0x894B
 """Linux: the number of bytes of a socket that were not sent yet, mostly because the client's window is full."""
 
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+"""A value of SO_LINGER: closing the socket resets the connection, and unsent bytes are lost."""
+
 NOTHING = 0
 
 INTEREST: dict[State, int] = {READY: READ, DEFERRED: READ, BLOCKED: NOTHING, DRAINING: NOTHING, BACKLOGGED: WRITE}
 """What the poller watches for in a state; DELAYED and CLOSING need more than that."""
+
+
+class ClientSocket(Protocol):
+    """The methods of a socket that a transport calls: those of a kernel's socket, or of one with TLS."""
+
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes | memoryview, /) -> int: ...
+    def fileno(self) -> int: ...
+    def setsockopt(self, level: int, option: int, value: bytes, /) -> None: ...
+    def close(self) -> None: ...
 
 
 class Transport:
@@ -81,10 +95,10 @@ class Transport:
     )  # fmt: skip
 
     def __init__(
-        self, loop: EventLoop, sock: socket.socket, connection: Connection, on_closed: Callable[[Transport], None]
+        self, loop: EventLoop, sock: ClientSocket, connection: Connection, on_closed: Callable[[Transport], None]
     ) -> None:
         self._loop = loop
-        self._socket = sock
+        self._socket: ClientSocket = sock
         self._connection = connection
         self._on_closed = on_closed
         self._unsent: bytes | memoryview = b""
@@ -149,6 +163,7 @@ class Transport:
             if self._has_incomplete:
                 self._count_incomplete()
             if len(responses) > LARGE_RESPONSES_BYTES:
+                loop.freed_memory.keep_for(len(responses))
                 loop.send_outgoing()
         else:
             # No response: part of a long request has arrived, or a request waits, or the connection must be closed.
@@ -200,6 +215,7 @@ class Transport:
         if size:
             self._has_incomplete = True
             quota.note(self, size, made_progress=False)
+            self._loop.freed_memory.keep_for(size)
         elif self._has_incomplete:
             self._has_incomplete = False
             quota.remove(self)
@@ -290,11 +306,27 @@ class Transport:
         responses = self._connection.resume(self._loop.clock.now_ms())
         if responses:
             self._loop.outgoing.append((self, responses))
+            is_large = len(responses) > LARGE_RESPONSES_BYTES
+            if is_large:
+                self._loop.freed_memory.keep_for(len(responses))
             # If the connection waits again, it may respond once more in this iteration, behind these responses.
-            if len(responses) > LARGE_RESPONSES_BYTES or self._connection.state is not READY:
+            if is_large or self._connection.state is not READY:
                 self._loop.send_outgoing()
         else:
             self._update()
+
+    def replace_socket(self, sock: socket.socket) -> socket.socket:
+        """Go on with another socket, and return the former one, which belongs to the caller now."""
+        former = self._socket
+        assert isinstance(former, socket.socket), "a socket with TLS has its own method"
+        self._exchange_socket(sock)
+        return former
+
+    def _exchange_socket(self, sock: ClientSocket) -> None:
+        self._socket = sock
+        self._loop.remove(self.fd)
+        self.fd = sock.fileno()
+        self._loop.add(self.fd, self, self._interest)
 
     def finish(self) -> None:
         """Begin a clean shutdown: read what has arrived, respond to it and to delayed requests, then read no more.
@@ -325,8 +357,11 @@ class Transport:
         self._connection.give_up(reason)
         self.close()
 
-    def close(self) -> None:
-        """Close the socket now; unsent responses are lost. May be called again."""
+    def close(self, *, resets: bool = False) -> None:
+        """Close the socket now; unsent responses are lost. May be called again.
+
+        ``resets``: by a reset (TCP RST).
+        """
         if self.fd < 0:
             return
         if self._deadline is not None:
@@ -336,11 +371,13 @@ class Transport:
         self._loop.buffer_quotas.unsent_responses.remove(self)
         self._loop.remove(self.fd)
         self.fd = -1
+        if resets or self._connection.resets:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
         self._socket.close()
         self._on_closed(self)
 
 
-def undelivered_bytes(sock: socket.socket) -> int:
+def undelivered_bytes(sock: ClientSocket) -> int:
     """Return how many bytes of a socket have not left this machine's kernel; 0 where the system does not report it."""
     if sys.platform != "linux":
         return 0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OFFSET_COMMIT, API_VERSIONS = 8, 18
 NO_HEADER = -1
+ERROR_CODES = frozenset(map(int, ErrorCode))
 
 
 class NotKept(KprotoError):
@@ -105,6 +106,11 @@ class LoggedRequest:
         except (ProtocolError, NotKept):
             return ()
         return () if response is None else tuple(error_codes(response))
+
+    @property
+    def error_names(self) -> tuple[str, ...]:
+        """Return Kafka's names of these errors, each once; the number of an error that Kafka does not have."""
+        return tuple(dict.fromkeys(ErrorCode(c).name if c in ERROR_CODES else str(c) for c in self.error_codes))
 
     @property
     def group_ids(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ beyond the limits the log drops the oldest requests and counts them."""
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ DELETED_TOPICS_MAX = 1000
 """Deleted topics whose names the log keeps, the newest ones: requests name topics by id."""
 OVERHEAD_BYTES = 400
 """Approximate memory of an entry beside its frames."""
+SECRET_KEYS = frozenset({36, *range(38, 42), 51})
+"""API keys of requests that have secrets, or get them: tokens of SASL, delegation tokens, salted passwords."""
+CONFIG_KEYS = frozenset({33, 44})
+SECRET_CONFIGS = (b".password", b"ssl.key", b".jaas.config", b".secret.")
+"""What the names of configs have whose values are secrets."""
+CORRELATION_ID_BYTES = 4
+CLIENT_ID_POSITION = 8
+NO_TAGGED_FIELDS = b"\0"
 
 
 class Entry:
@@ -38,8 +47,9 @@ class Entry:
         self.number: int = number
         self.connection: ConnectionInfo = connection
         self.node_id: int = node_id
-        self.is_whole: bool = len(frame) <= FRAME_KEPT_MAX_BYTES
-        self.frame: bytes = frame if self.is_whole else frame[:HEAD_SIZE_BYTES]
+        kept = _kept(frame)
+        self.is_whole: bool = len(kept) == len(frame)
+        self.frame: bytes = kept
         self.time_ms: int = now_ms
         self.response: bytes | None = None
         """The response frame without its size."""
@@ -55,7 +65,9 @@ class Entry:
 class RequestLog:
     """The newest requests of a broker process. Only the broker's thread calls it."""
 
-    def __init__(self, count_max: int = REQUESTS_MAX) -> None:
+    def __init__(self, count_max: int = REQUESTS_MAX, *, is_on: bool = True) -> None:
+        self.is_on: bool = is_on
+        """Whether requests are kept; a connection begins with its next request."""
         self._count_max = count_max
         self._entries: deque[Entry] = deque()
         self._size_bytes = 0
@@ -65,9 +77,28 @@ class RequestLog:
         self.deleted_topics: dict[bytes, str] = {}
         """Topic id -> name of the topics that were deleted, for requests that have their ids."""
 
+    def __len__(self) -> int:
+        """Return the number of requests kept."""
+        return len(self._entries)
+
     def entries(self) -> list[Entry]:
         """Return the entries, oldest first."""
         return list(self._entries)
+
+    def newest(self, after: int, count_max: int) -> list[Entry]:
+        """Return the newest entries with a number above ``after``, oldest first, ``count_max`` at most."""
+        count = min(self._taken - after, count_max)
+        return list(islice(reversed(self._entries), max(count, 0)))[::-1]
+
+    def numbered(self, number: int) -> Entry | None:
+        """Return the entry with a number; None: it is not kept."""
+        index = number - self._taken - 1
+        return self._entries[index] if -len(self._entries) <= index < 0 else None
+
+    @property
+    def taken(self) -> int:
+        """The number of the newest request."""
+        return self._taken
 
     def add(self, connection: ConnectionInfo, node_id: int, frame: bytes, now_ms: int) -> Entry:
         """Add a request and return its entry."""
@@ -81,8 +112,10 @@ class RequestLog:
     def responded(self, entry: Entry, response: bytes, now_ms: int) -> None:
         """Add the response to a request's entry."""
         entry.responded_ms = now_ms
-        entry.has_whole_response = len(response) <= FRAME_KEPT_MAX_BYTES
-        entry.response = response if entry.has_whole_response else response[:HEAD_SIZE_BYTES]
+        is_secret = _api_key(entry.frame) in SECRET_KEYS
+        entry.has_whole_response = len(response) <= FRAME_KEPT_MAX_BYTES and not is_secret
+        kept_bytes = CORRELATION_ID_BYTES if is_secret else HEAD_SIZE_BYTES
+        entry.response = response if entry.has_whole_response else response[:kept_bytes]
         if entry.is_kept:
             self._size_bytes += len(entry.response)
             self._drop_oldest()
@@ -108,3 +141,16 @@ class RequestLog:
             oldest.is_kept = False
             self._size_bytes -= oldest.size_bytes
             self.dropped += 1
+
+
+def _api_key(frame: bytes) -> int:
+    return int.from_bytes(frame[:2], "big", signed=True)
+
+
+def _kept(frame: bytes) -> bytes:
+    """Return what the log keeps of a request: the whole frame, or its beginning if it is large or has a secret."""
+    api_key = _api_key(frame)
+    if api_key in SECRET_KEYS or (api_key in CONFIG_KEYS and any(name in frame for name in SECRET_CONFIGS)):
+        client_id_bytes = int.from_bytes(frame[CLIENT_ID_POSITION : CLIENT_ID_POSITION + 2], "big", signed=True)
+        return frame[: CLIENT_ID_POSITION + 2 + max(client_id_bytes, 0)] + NO_TAGGED_FIELDS
+    return frame if len(frame) <= FRAME_KEPT_MAX_BYTES else frame[:HEAD_SIZE_BYTES]

@@ -54,6 +54,8 @@ from kproto_server.requests.deferred import (
     DelayedOperation,
     LargeResponse,
     NoResponse,
+    Piece,
+    Shaped,
     Turn,
     at_turn,
     in_slices,
@@ -119,6 +121,7 @@ class Connection:
         "node",
         "on_runnable",
         "pending",
+        "resets",
         "state",
     )
 
@@ -129,6 +132,8 @@ class Connection:
         self.state: State = READY
         self.close_reason: str | None = None
         """Why the connection must be closed; None: it need not."""
+        self.resets: bool = False
+        """Whether the connection is closed by a reset (TCP RST)."""
         self.on_runnable: Callable[[], object] | None = None
         """Set by the transport; called by the event loop when the connection was in `Dispatcher.runnable`."""
         self.backlog: deque[bytes] = deque()
@@ -206,6 +211,8 @@ class Connection:
             elif isinstance(result, DeferredResponse):
                 # Its request left the backlog long ago, so it does not count in the size of pending requests.
                 responses = self._defer(self._deferred(result, exchange), 0)
+            elif isinstance(result, (Piece, Shaped)):
+                responses = [self._send_piece(self._shaped(result, exchange), exchange)]
             else:
                 self._delay(self._at_turns(result, exchange) if isinstance(result, LargeResponse) else result, exchange)
                 return b""
@@ -232,6 +239,9 @@ class Connection:
         self.backlog.clear()
         self.pending.clear()
         self._abandon_delayed()
+        share_groups = self.dispatcher.state.used_share_groups
+        if share_groups is not None:
+            share_groups.disconnected(self.node.node_id, self.info)
 
     def skip_delayed(self, now_ms: int) -> None:
         """Abandon the delayed operation, and handle the requests behind it; drop their responses.
@@ -386,6 +396,7 @@ class Connection:
                 state.settings,
                 state.log_manager,
                 state.find_transactions,
+                state.find_share_groups,
                 self.node,
                 self.info,
                 api_key,
@@ -398,7 +409,7 @@ class Connection:
             request = decoded[0]  # bytes after the body are ignored (BA-7)
             if endpoint.on_decoded is not None:
                 endpoint.on_decoded(decoded, context)
-            try:
+            try:  # `endpoint.perform`, inlined
                 result = endpoint.handle(request, context)
                 if state.cluster.unsaved:
                     state.cluster.save()
@@ -510,6 +521,20 @@ class Connection:
         now_ms = exchange.context.now_ms
         steps = self._encode_slices(large, exchange)
         return at_turn(lambda: in_slices(steps, now_ms), now_ms)
+
+    def _shaped(self, result: Piece | Shaped, exchange: Exchange) -> Piece:
+        """Return the first bytes to send of a response that is not sent whole and at once."""
+        return result if isinstance(result, Piece) else result.shape(self._encode(*exchange, result.response))
+
+    def _send_piece(self, piece: Piece, exchange: Exchange) -> bytes:
+        """Return the bytes of a piece; delay or close the connection behind them."""
+        if piece.then is not None:
+            self._delay(piece.then, exchange)
+        elif piece.close_reason is not None:
+            self._enter(Event.FAIL)
+            self.close_reason, self.resets = piece.close_reason, piece.resets
+            logger.info("%s: closed: %s", self.client, piece.close_reason)
+        return piece.data
 
     def _encode_slices(self, large: LargeResponse, exchange: Exchange) -> Generator[None, None, bytes]:
         """As `_encode`, in slices."""

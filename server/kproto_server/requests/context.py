@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.partition_log.log_manager import LogManager
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.security.sasl import Authentication
+    from kproto_server.share_groups.share_groups import ShareGroups
     from kproto_server.transactions.coordinator import TransactionCoordinator
 
 
 B = TypeVar("B", bound=VersionBehavior)
+
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that has not said who it is."""
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
@@ -27,9 +32,15 @@ class ConnectionInfo:
 
     client_host: str
     """In Kafka's notation: ``/127.0.0.1``."""
+    listener: str = ""
+    """The name of the listener; empty: the main one of the node."""
     software_name: str = ""
     """From ApiVersions v3 and later; empty before it, and for older clients."""
     software_version: str = ""
+    authentication: Authentication | None = None
+    """None: the listener has no SASL."""
+    principal: str = ANONYMOUS
+    """Who the client is: the user of SASL, or the subject of the certificate (`ssl.principal.mapping.rules`)."""
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
@@ -45,6 +56,7 @@ class RequestContext:
     settings: DynamicSettings
     log_manager: LogManager
     find_transactions: Callable[[], TransactionCoordinator]
+    find_share_groups: Callable[[], ShareGroups]
     node: Node
     """The broker that has the listener of the connection."""
     connection: ConnectionInfo
@@ -57,6 +69,11 @@ class RequestContext:
     def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator, made at its first use."""
         return self.find_transactions()
+
+    @property
+    def share_groups(self) -> ShareGroups:
+        """The share groups, made at their first use."""
+        return self.find_share_groups()
 
     def behavior(self, area: type[B]) -> B:
         """Return the switches of one area for the broker's Kafka version."""

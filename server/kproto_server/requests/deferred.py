@@ -142,6 +142,26 @@ class DeferredResponse:
             self.deliver(response)
 
 
+class Piece(NamedTuple):
+    """Bytes that a connection sends as they are, and what it does then: what a fault rule makes of a response."""
+
+    data: bytes
+    then: DelayedOperation | None = None
+    """What the connection waits for next."""
+    close_reason: str | None = None
+    """Why the connection is closed behind the bytes; None: it is not, unless ``then`` closes it."""
+    resets: bool = False
+    """Whether that is a reset (TCP RST)."""
+
+
+class Shaped(NamedTuple):
+    """A response that is not sent whole and at once."""
+
+    response: Response
+    shape: Callable[[bytes], Piece]
+    """Returns what is sent, given the frame of the response with its size."""
+
+
 class NoResponse:
     """The result of a request that the protocol gives no response: Produce with acks=0 (BA-9)."""
 
@@ -154,5 +174,5 @@ class CloseConnection(KprotoError):
 
 
 if TYPE_CHECKING:
-    Result = Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | bytes
+    Result = Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | Piece | Shaped | bytes
     """What may follow an operation; ``bytes``: the frame of the response."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto")
 
-LATE_MS = 10.0
+LATE_MS = 15.0
 """After so much of an iteration of the event loop, all requests but repeated commits wait for a turn."""
 COSTLY_MS = 5.0
 """A connection whose request took longer waits for a turn also in time."""
@@ -93,6 +93,8 @@ class Dispatcher:
         self.has_free_turn: bool = True
         """Whether no costly request was handled yet in this iteration of the event loop."""
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
+        self.sync_sharing_keys: tuple[bytes, ...] = handlers.SYNC_SHARING_KEYS
+        """How requests begin that may be handled before earlier ones are synced."""
         self._warned: set[tuple[int, str]] = set()
         """API key and client software of each warning of an API that does nothing."""
         self.endpoints: dict[tuple[int, int], Endpoint] = _Endpoints(self._make_endpoint)
@@ -152,7 +154,7 @@ class Dispatcher:
 
     def shares_sync(self, frame: bytes) -> bool:
         """Whether a request only appends to the log, so that it may be handled before an earlier one is synced."""
-        return frame.startswith(handlers.SYNC_SHARING_KEYS)
+        return frame.startswith(self.sync_sharing_keys)
 
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
         kafka_version = self.state.kafka_version

@@ -215,7 +215,7 @@ def _partition_results(
 
 
 def _software(broker: Broker) -> str:
-    for client in broker.snapshot().clients:
+    for client in broker.observations.snapshot().clients:
         if client.software_name:
             return f"{client.software_name} {client.software_version}"
     return ""

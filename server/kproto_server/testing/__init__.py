@@ -12,10 +12,11 @@ the broker's end of a connection and the bytes of the responses back. Its clock 
 fills up, and loses power in the middle of an operation.
 """
 
-from kproto_server.testing.in_memory import ConnectedPair, InMemoryBroker, virtual_clock
+from kproto_server.testing.in_memory import BrokerEnd, ConnectedPair, InMemoryBroker, virtual_clock
 from kproto_server.testing.simulated_disk import Operation, PowerLost, SimulatedDisk, SimulatedFile
 
 __all__ = [
+    "BrokerEnd",
     "ConnectedPair",
     "InMemoryBroker",
     "Operation",

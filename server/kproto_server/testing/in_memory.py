@@ -21,10 +21,11 @@ from kproto_server.state import BrokerState
 from kproto_server.transactions.tasks import transaction_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kproto.message import Request, Response
     from kproto_server.clock import Timer
+    from kproto_server.faults.active_rules import ActiveRules
 
 START_MS = 1_700_000_000_000
 """The time at which a virtual clock starts, in ms since the epoch."""
@@ -47,8 +48,11 @@ class InMemoryBroker:
         topics: Mapping[str, int] | None = None,
         brokers: int = 1,
         seed: int = 0,
+        clock: Clock | None = None,
     ) -> None:
         """Make a broker with these topics (name: partitions); ``seed`` determines topic ids and member ids.
+
+        ``clock``: None: a virtual clock that starts at `START_MS`.
 
         Raises:
             ValueError: the Kafka version or a setting is unknown, or a topic cannot be created.
@@ -58,10 +62,15 @@ class InMemoryBroker:
         addresses = [("127.0.0.1", 9092 + index) for index in range(brokers)]
         random_bytes = Random(seed).randbytes  # noqa: S311 - ids that are the same in each run
         cluster = Cluster.of(addresses, kafka_version=version, settings=configured, random_bytes=random_bytes)
-        self.clock: Clock = virtual_clock()
+        self.clock: Clock = clock or virtual_clock()
         self.state: BrokerState = BrokerState(version, configured, cluster, self.clock)
         self.observations: Observations = Observations()
-        self._dispatcher = Dispatcher(self.state, self.observations)
+        self.dispatcher: Dispatcher = Dispatcher(self.state, self.observations)
+        if cluster.authorizer is not None:
+            from kproto_server.authorization.table import install
+
+            install(self.dispatcher)
+        self._faults: ActiveRules | None = None
         for name, partition_count in (topics or {}).items():
             created = cluster.create_topic(name, partition_count=partition_count, replication_factor=1)
             if isinstance(created, int):
@@ -70,13 +79,22 @@ class InMemoryBroker:
         for task in transaction_tasks(lambda: self.state.used_transactions, self.state.settings, self.clock):
             task.start()
 
+    @property
+    def faults(self) -> ActiveRules:
+        """The fault rules, made at their first use."""
+        if self._faults is None:
+            from kproto_server.faults.active_rules import ActiveRules
+
+            self._faults = ActiveRules(self.dispatcher, lambda seed: Random(seed).random)  # noqa: S311 - reproducible
+        return self._faults
+
     def connect(self, client_id: str = "test", *, node_id: int = 1) -> ConnectedPair:
         """Return a new connection to a node, with the client's end of it.
 
         Raises:
             KeyError: the node does not exist.
         """
-        return ConnectedPair(self, self._dispatcher, client_id, node_id)
+        return ConnectedPair(self, client_id, node_id)
 
     def advance(self, *, days: float = 0, milliseconds: float = 0) -> None:
         """Advance the clock: timers run in order, and delayed operations that end deliver their responses."""
@@ -85,25 +103,74 @@ class InMemoryBroker:
 
     def deliver(self) -> None:
         """Deliver the responses of delayed operations that are complete; `send` and `advance` call this."""
-        while runnable := self._dispatcher.take_runnable():
+        while runnable := self.dispatcher.take_runnable():
             for connection in runnable:
                 if connection.on_runnable is not None:
                     connection.on_runnable()
 
 
-class ConnectedPair:
-    """Both ends of one connection: request values in, response values out, and bytes between them."""
+class BrokerEnd:
+    """The broker's end of one connection: bytes of requests in, bytes of responses out."""
 
-    def __init__(self, broker: InMemoryBroker, dispatcher: Dispatcher, client_id: str, node_id: int) -> None:
+    def __init__(self, broker: InMemoryBroker, node_id: int, send: Callable[[bytes], object]) -> None:
+        """``send``: called with bytes of responses."""
         self._broker = broker
-        self.client: ClientConnection = ClientConnection(client_id)
+        self._send = send
         self.connection: Connection = Connection(
-            dispatcher, broker.state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1")
+            broker.dispatcher, broker.state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1")
         )
         self.connection.on_runnable = self._on_runnable
+        self._deadline: Timer | None = None
+
+    @property
+    def close_reason(self) -> str | None:
+        """Why the broker closes the connection; None: it stays open."""
+        return self.connection.close_reason
+
+    def receive(self, data: bytes) -> None:
+        """Handle the bytes of one read; the responses that are not delayed are sent when this returns."""
+        self._respond(self.connection.receive(data, self._broker.clock.now_ms()))
+        self._broker.deliver()
+
+    def close(self) -> None:
+        """Note that the client has closed the connection: a delayed operation is abandoned."""
+        self._cancel_deadline()
+        self.connection.abandon()
+
+    def _respond(self, data: bytes) -> None:
+        """Send responses, and set the timer of the operation that is delayed now."""
+        if data:
+            self._send(data)
+        while self.connection.state is BACKLOGGED:  # the client has taken the responses so far
+            self._send(self.connection.proceed(self._broker.clock.now_ms()))
+        self._cancel_deadline()
+        deadline_ms = self.connection.deadline_ms
+        if deadline_ms is not None:
+            self._deadline = self._broker.clock.call_at(deadline_ms, self._end_delay)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end_delay(self) -> None:
+        self._respond(self.connection.resume(self._broker.clock.now_ms()))
+
+    def _on_runnable(self) -> None:
+        if self.connection.is_delay_complete:
+            self._end_delay()
+        else:
+            self._respond(self.connection.proceed(self._broker.clock.now_ms()))
+
+
+class ConnectedPair(BrokerEnd):
+    """Both ends of one connection: request values in, response values out, and bytes between them."""
+
+    def __init__(self, broker: InMemoryBroker, client_id: str, node_id: int) -> None:
+        super().__init__(broker, node_id, self._arrive)
+        self.client: ClientConnection = ClientConnection(client_id)
         self.responses: deque[Response] = deque()
         """Responses that have arrived, oldest first; a test removes those that it has read."""
-        self._deadline: Timer | None = None
 
     def send(self, request: Request, version: int) -> None:
         """Send a request. Its response, unless it is delayed, is in `responses` when this returns.
@@ -116,8 +183,7 @@ class ConnectedPair:
 
     def send_bytes(self, data: bytes) -> None:
         """Send any bytes; `close_reason` says whether the broker closes the connection for them."""
-        self._receive(self.connection.receive(data, self._broker.clock.now_ms()))
-        self._broker.deliver()
+        self.receive(data)
 
     def ask(self, request: Request, version: int) -> Response:
         """Send a request and return its response.
@@ -132,37 +198,5 @@ class ConnectedPair:
             raise TimeoutError(f"the response to {type(request).__name__} is delayed")
         return self.responses.pop()
 
-    @property
-    def close_reason(self) -> str | None:
-        """Why the broker closes the connection; None: it stays open."""
-        return self.connection.close_reason
-
-    def close(self) -> None:
-        """Close the connection from the client's side: a delayed operation is abandoned."""
-        self._cancel_deadline()
-        self.connection.abandon()
-
-    def _receive(self, data: bytes) -> None:
-        """Pass responses to the client, and set the timer of the operation that is delayed now."""
+    def _arrive(self, data: bytes) -> None:
         self.responses.extend(received.response for received in self.client.receive(data))
-        while self.connection.state is BACKLOGGED:  # the client has taken the responses so far
-            more = self.connection.proceed(self._broker.clock.now_ms())
-            self.responses.extend(received.response for received in self.client.receive(more))
-        self._cancel_deadline()
-        deadline_ms = self.connection.deadline_ms
-        if deadline_ms is not None:
-            self._deadline = self._broker.clock.call_at(deadline_ms, self._end_delay)
-
-    def _cancel_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _end_delay(self) -> None:
-        self._receive(self.connection.resume(self._broker.clock.now_ms()))
-
-    def _on_runnable(self) -> None:
-        if self.connection.is_delay_complete:
-            self._end_delay()
-        else:
-            self._receive(self.connection.proceed(self._broker.clock.now_ms()))

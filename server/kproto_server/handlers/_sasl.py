@@ -1,0 +1,68 @@
+"""What SaslHandshake and SaslAuthenticate have in common: mechanisms, sessions, and how a failure ends a connection."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kproto.java_arithmetic import java_hash
+from kproto.java_hash_map import in_hash_order
+from kproto_server.releases.release import VersionBehavior
+from kproto_server.requests.deferred import Completion, DelayedOperation, Piece, Shaped
+from kproto_server.security.sasl import SaslRules
+
+if TYPE_CHECKING:
+    from kproto.message import Response
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.security.sasl import Authentication
+
+
+class SaslBehavior(VersionBehavior):
+    """What Kafka releases do differently in SASL (measured on 2.1.1, 2.8.2 and 4.4.0)."""
+
+    @cached_property
+    def message_without_error(self) -> str | None:
+        """The error message of a SaslAuthenticate response without an error: null up to 2.2."""
+        return "" if self.at_least(2, 3) else None
+
+    @cached_property
+    def rules(self) -> SaslRules:
+        """Those of the mechanisms."""
+        return SaslRules(
+            names_faults_of_plain=self.at_least(2, 3),
+            checks_nonce=self.at_least(3, 7),
+            failed_during="Authentication failed during authentication"
+            if self.at_least(2, 2)
+            else "Authentication failed",
+        )
+
+
+def enabled_mechanisms(context: RequestContext) -> tuple[str, ...]:
+    """Return the mechanisms of the node (`sasl.enabled.mechanisms`), in the order of Kafka's HashMap."""
+    names = context.settings.of(context.node.node_id).str("sasl.enabled.mechanisms")
+    return tuple(in_hash_order((name.strip() for name in names.split(",")), java_hash))
+
+
+def note_session(authentication: Authentication, context: RequestContext) -> int:
+    """Begin the session of a client that is authenticated; return its length in ms, 0: without an end (KIP-368)."""
+    lifetime_max_ms = context.settings.of(context.node.node_id).int("connections.max.reauth.ms")
+    return authentication.begin_session(context.now_ms, lifetime_max_ms)
+
+
+def failing(response: Response, reason: str, context: RequestContext) -> DelayedOperation:
+    """Return the operation that responds to a failed authentication after the delay, and then closes."""
+    return DelayedOperation(
+        context.now_ms + _delay_ms(context), lambda: Shaped(response, lambda frame: Piece(frame, close_reason=reason))
+    )
+
+
+def closing_later(response: Response, reason: str, context: RequestContext) -> DelayedOperation:
+    """Return the operation that responds at once, and closes after the delay."""
+    end = DelayedOperation(context.now_ms + _delay_ms(context), lambda: Piece(b"", close_reason=reason))
+    at_once = Completion()
+    at_once.complete()
+    return DelayedOperation(None, lambda: Shaped(response, lambda frame: Piece(frame, then=end)), at_once)
+
+
+def _delay_ms(context: RequestContext) -> int:
+    return context.settings.of(context.node.node_id).int("connection.failed.authentication.delay.ms")

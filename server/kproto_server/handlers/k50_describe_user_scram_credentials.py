@@ -1,0 +1,67 @@
+"""DescribeUserScramCredentials (API key 50): the mechanisms and iterations of users (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.java_arithmetic import java_hash
+from kproto.java_hash_map import in_hash_order
+from kproto.messages.k50_describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from kproto_server.security.users import SCRAM_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kproto.messages.k50_describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+    from kproto_server.requests.context import RequestContext
+
+
+def handle(
+    request: DescribeUserScramCredentialsRequest, context: RequestContext
+) -> DescribeUserScramCredentialsResponse:
+    names: Iterable[str]
+    is_kraft = context.kafka_version.is_kraft
+    if request.users:
+        counts = Counter(user.name for user in request.users)
+        names = in_hash_order(counts, java_hash) if is_kraft else counts
+    else:
+        counts = Counter(context.cluster.scram_credentials.users())
+        names = in_hash_order(counts, java_hash) if is_kraft else sorted(counts)
+    return DescribeUserScramCredentialsResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        error_message="",
+        results=tuple(_result(name, counts[name], context) for name in names),
+    )
+
+
+def _result(name: str, count: int, context: RequestContext) -> DescribeUserScramCredentialsResult:
+    if not name and not context.kafka_version.is_kraft:
+        return _refused(name, ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty")
+    if count > 1:
+        text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+        return _refused(name, ErrorCode.DUPLICATE_RESOURCE, text)
+    iterations = context.cluster.scram_credentials.iterations(name)
+    if not iterations:
+        text = f"Attempt to describe a user credential that does not exist: {name}"
+        return _refused(name, ErrorCode.RESOURCE_NOT_FOUND, text)
+    return DescribeUserScramCredentialsResult(
+        user=name,
+        error_code=ErrorCode.NONE,
+        error_message="",
+        credential_infos=tuple(
+            CredentialInfo(mechanism=number, iterations=iterations[mechanism])
+            for number, mechanism in SCRAM_TYPES.items()
+            if mechanism in iterations
+        ),
+    )
+
+
+def _refused(name: str, error: ErrorCode, text: str) -> DescribeUserScramCredentialsResult:
+    return DescribeUserScramCredentialsResult(user=name, error_code=error, error_message=text, credential_infos=())

@@ -1,0 +1,81 @@
+"""ShareGroupDescribe (API key 77): the members of share groups, and what is assigned to them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k77_share_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    ShareGroupDescribeResponse,
+    TopicPartitions,
+)
+from kproto_server.coordinator.description import not_found
+from kproto_server.handlers._described_groups import refused
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
+
+if TYPE_CHECKING:
+    from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.share_groups.data import ShareMember
+    from kproto_server.share_groups.group import ShareGroup
+
+NO_GROUP = partial(DescribedGroup, assignor_name="")
+ASSIGNOR = "simple"
+
+
+def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse:
+    return ShareGroupDescribeResponse(
+        throttle_time_ms=0, groups=tuple([_describe(group_id, request, context) for group_id in request.group_ids])
+    )
+
+
+def _describe(group_id: str, request: ShareGroupDescribeRequest, context: RequestContext) -> DescribedGroup:
+    members = context.share_groups.members
+    if not context.share_groups.is_enabled:
+        return refused(NO_GROUP, group_id, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.message)
+    error = context.coordinator.error_at(context.node, group_id)
+    if error:
+        return refused(NO_GROUP, group_id, error)
+    group = members.known(group_id)
+    if group is None:
+        is_other = context.coordinator.group(group_id) is not None
+        message = f"Group {group_id} is not a share group." if is_other else not_found(group_id)
+        return refused(NO_GROUP, group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
+    described = _described(group, context)
+    if request.include_authorized_operations:
+        return described.replace(authorized_operations=context.behavior(AuthorizedOperationsBehavior).on_group)
+    return described
+
+
+def _described(group: ShareGroup, context: RequestContext) -> DescribedGroup:
+    data = group.data
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=data.epoch,
+        assignment_epoch=data.assignment_epoch,
+        assignor_name=ASSIGNOR,
+        members=tuple([_member(member, context) for member in data.members.values()]),
+    )
+
+
+def _member(member: ShareMember, context: RequestContext) -> Member:
+    topics = []
+    for topic_id, partitions in member.assigned.items():
+        topic = context.cluster.topic_by_id(topic_id)
+        if topic is not None:
+            topics.append(TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions))
+    return Member(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.topics,
+        assignment=Assignment(topic_partitions=tuple(topics)),
+    )

@@ -1,0 +1,335 @@
+"""ShareFetch (API key 78): a member of a share group acquires records, and may acknowledge earlier ones.
+
+Theory of operation. The partitions are those of the member's share session; a request names what it changes, and the
+partitions with acknowledgements. These come first. Then each partition with available records is read from the first
+of them on, and the member acquires what it has read (`share_groups.acquisition`). Without enough bytes the request
+waits, at most ``max_wait_ms``: for appended records, and for records that other members give back.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto.messages.k78_share_fetch import (
+    AcquiredRecords,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from kproto_server.handlers._partitions import leader_error, nodes_with_ids
+from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid
+from kproto_server.requests.deferred import Completion, DelayedOperation
+from kproto_server.share_groups.acquisition import Wanted, acquire, without
+from kproto_server.share_groups.log_batches import aborted_spans, fetched_batches, sliced
+from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
+from kproto_server.share_groups.share_states import SharePartitionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kproto_server.cluster.topics import Partition
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
+    from kproto_server.share_groups.partitions import LoadedPartition, Outcome
+    from kproto_server.share_groups.sessions import ShareSession
+
+NO_EPOCH = -1
+ACQUIRE_MODES = (0, 1)
+RECORD_LIMIT = 1
+"""The acquire mode in which a member never gets more records than it wants (KIP-1206)."""
+RESPONSE_MAX_BYTES = 24 << 20
+"""As for Fetch. DEVIATION: 55 MB in Kafka (`fetch.max.bytes`)."""
+
+
+NO_LEADER = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
+
+
+class Read(NamedTuple):
+    """What the first available offset of a partition has."""
+
+    loaded: LoadedPartition
+    partition: Partition
+    offset: int
+    records: bytes
+
+
+def handle(
+    request: ShareFetchRequest, context: RequestContext
+) -> ShareFetchResponse | DelayedOperation | DeferredResponse:
+    groups, group_id, member_id = context.share_groups, request.group_id or "", request.member_id or ""
+    lock_ms = groups.settings_of(group_id).lock_duration_ms
+    if not groups.is_enabled:
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+    if None in (request.group_id, request.member_id) and groups.behavior.fails_without_ids:
+        return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+    wants = request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms
+    if not is_valid(request.group_id, request.member_id) or (request.is_renew_ack and any(wants)):
+        return _refused(ErrorCode.INVALID_REQUEST)
+    acknowledgements = {
+        partition: batches for partition, batches in acknowledgements_of(request.topics).items() if batches
+    }
+    session = _session(request, context, has_acknowledgements=bool(acknowledgements))
+    if isinstance(session, ErrorCode):
+        return _refused(session)
+    outcomes = acknowledge(group_id, member_id, acknowledgements, context, renews=request.is_renew_ack)
+    if request.share_session_epoch == FINAL_EPOCH:
+        groups.end_session(context.node.node_id, session, context.now_ms)
+    if request.share_session_epoch == FINAL_EPOCH or request.is_renew_ack:
+        return context.coordinator.log.then(lambda: _response([], outcomes, None, context, lock_ms))
+    is_unknown_mode = request.share_acquire_mode not in ACQUIRE_MODES and session.partitions
+    if is_unknown_mode or (groups.behavior.fails_on_unknown_topics and _has_unknown_topic(session, context)):
+        return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+    fetch = _Fetch(request, session, outcomes, context, lock_ms)
+    return fetch.respond_or_wait()
+
+
+def _has_unknown_topic(session: ShareSession, context: RequestContext) -> bool:
+    return any(context.cluster.topic_by_id(one.topic_id) is None for one in session.partitions)
+
+
+def _session(
+    request: ShareFetchRequest, context: RequestContext, *, has_acknowledgements: bool
+) -> ShareSession | ErrorCode:
+    """Return the session of a request, with the changes of the request, or why the request is refused."""
+    group_id, member_id, epoch = request.group_id or "", request.member_id or "", request.share_session_epoch
+    sessions = context.share_groups.sessions(context.node.node_id)
+    named = list(acknowledgements_of(request.topics))
+    if epoch == INITIAL_EPOCH:
+        if has_acknowledgements:
+            return ErrorCode.INVALID_REQUEST
+        return sessions.open(group_id, member_id, named, context.connection)
+    session = sessions.resume(group_id, member_id, epoch)
+    if isinstance(session, ErrorCode) or epoch == FINAL_EPOCH:
+        return session
+    forgotten = [
+        TopicIdPartition(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    ]
+    session.update(named, forgotten)
+    session.next_epoch()
+    return session
+
+
+class _Fetch:
+    """One request that fetches, and may wait."""
+
+    def __init__(
+        self,
+        request: ShareFetchRequest,
+        session: ShareSession,
+        outcomes: dict[TopicIdPartition, Outcome],
+        context: RequestContext,
+        lock_ms: int,
+    ) -> None:
+        self._request = request
+        self._session = session
+        self._outcomes = outcomes
+        self._context = context
+        self._lock_ms = lock_ms
+        self._errors: dict[TopicIdPartition, PartitionData] = {}
+        self._loaded: dict[TopicIdPartition, tuple[LoadedPartition, Partition]] = {}
+        self._completion = Completion(on_abandoned=self._stop_waiting)
+        self._waits_in: list[dict[Callable[[], object], None]] = []
+        for one in self._rotated():
+            self._load(one)
+
+    def _rotated(self) -> Iterator[TopicIdPartition]:
+        """Yield the partitions of the session; each request begins with another one."""
+        partitions = list(self._session.partitions)
+        start = self._request.share_session_epoch % len(partitions) if partitions else 0
+        yield from partitions[start:]
+        yield from partitions[:start]
+
+    def _load(self, one: TopicIdPartition) -> None:
+        context = self._context
+        outcome = self._outcomes.get(one)
+        if outcome is not None and outcome.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            # Fenced by the acknowledgements of this request: the next one loads the share partition again.
+            self._errors[one] = _partition(one.partition, ErrorCode.NONE, b"")
+            return
+        topic = context.cluster.topic_by_id(one.topic_id)
+        partition = (topic and topic.partition(one.partition)) or None
+        found_error = leader_error(partition, context.node.node_id, NO_EPOCH)
+        is_new = topic is None and one.topic_id not in self._session.known_topics
+        error = ErrorCode.UNKNOWN_TOPIC_ID if is_new else found_error
+        if topic is not None:
+            self._session.known_topics.add(one.topic_id)
+        if topic is not None and partition is not None and not error:
+            key = SharePartitionKey(self._session.group_id, *one)
+            loaded = context.share_groups.partitions.load(key, topic, partition, context.now_ms)
+            if not isinstance(loaded, ErrorCode):
+                self._loaded[one] = loaded, partition
+                return
+            error = loaded
+        self._errors[one] = _failed(one.partition, error, partition)
+
+    # Waiting.
+
+    def respond_or_wait(self) -> ShareFetchResponse | DelayedOperation | DeferredResponse:
+        request = self._request
+        wants_nothing = not self._loaded or not request.max_records or not request.max_bytes
+        if wants_nothing or request.max_wait_ms <= 0 or self._is_enough():
+            return self._respond()
+        for loaded, partition in self._loaded.values():
+            self._waits_in += [partition.make_data().waiters, loaded.waiters]
+        for waiters in self._waits_in:
+            waiters[self._check] = None
+        return DelayedOperation(self._context.now_ms + request.max_wait_ms, self._end_wait, self._completion)
+
+    def _is_enough(self) -> bool:
+        reads = self._reads()
+        if any(not _is_in_range(read) for read in reads.values()):
+            return True
+        return bool(reads) and sum(len(read.records) for read in reads.values()) >= self._request.min_bytes
+
+    def _check(self) -> None:
+        if not self._completion.is_complete and self._is_enough():
+            self._completion.complete()
+
+    def _stop_waiting(self) -> None:
+        for waiters in self._waits_in:
+            waiters.pop(self._check, None)
+
+    def _end_wait(self) -> ShareFetchResponse | DeferredResponse:
+        self._stop_waiting()
+        return self._respond()
+
+    # Reading and acquiring.
+
+    def _reads(self) -> dict[TopicIdPartition, Read]:
+        """Read each partition that has available records from the first of them on."""
+        able = [one for one, (loaded, _) in self._loaded.items() if loaded.share.can_acquire]
+        limit = min(self._request.max_bytes, RESPONSE_MAX_BYTES)
+        reads: dict[TopicIdPartition, Read] = {}
+        for one in able:
+            loaded, partition = self._loaded[one]
+            offset = loaded.share.next_fetch_offset()
+            end_offset = partition.data.last_stable_offset if self._reads_committed else None
+            if self._request.min_bytes <= 1:
+                # No later record can be acquired; their bytes only count for more than one byte.
+                end = partition.data.end_of_batch(max(offset, loaded.share.end_offset) + self._request.max_records)
+                end_offset = end if end_offset is None else min(end, end_offset)
+            is_first = not any(read.records for read in reads.values())
+            records = partition.data.read(offset, limit // len(able), min_one_batch=is_first, end_offset=end_offset)
+            reads[one] = Read(loaded, partition, offset, records)
+        return reads
+
+    @property
+    def _reads_committed(self) -> bool:
+        return self._context.share_groups.settings_of(self._session.group_id).reads_committed
+
+    def _respond(self) -> ShareFetchResponse | DeferredResponse:
+        request, found, left = self._request, dict(self._errors), self._request.max_records
+        if request.max_records and request.max_bytes:
+            for one, read in self._reads().items():
+                found[one], count = self._acquire(one, read, left)
+                left -= count
+        context, lock_ms, outcomes = self._context, self._lock_ms, self._outcomes
+        session = None if request.share_session_epoch == INITIAL_EPOCH else self._session
+        ordered = [(one, found[one]) for one in self._rotated() if one in found]
+        return context.coordinator.log.then(lambda: _response(ordered, outcomes, session, context, lock_ms))
+
+    def _acquire(self, one: TopicIdPartition, read: Read, left: int) -> tuple[PartitionData, int]:
+        """Acquire the records of a partition; return its part of the response, and how many records it has."""
+        share, data = read.loaded.share, read.partition.data
+        if not _is_in_range(read):
+            share.log_starts_at(data.start_offset)
+            return _partition(one.partition, ErrorCode.NONE, b""), 0
+        batches = fetched_batches(read.records)
+        now_ms = self._context.coordinator.clock.now_ms()
+        wanted = Wanted(
+            self._session.member_id,
+            left,
+            self._request.batch_size,
+            now_ms + self._lock_ms,
+            self._request.share_acquire_mode == RECORD_LIMIT,
+        )
+        acquired = acquire(share, read.offset, [batch.span for batch in batches], wanted)
+        self._context.share_groups.partitions.acquired(read.loaded)
+        if acquired and self._reads_committed:
+            known = data.transactions.aborted_in(read.offset, data.end_of_read(read.offset, len(read.records)))
+            aborted = [(transaction.first_offset, transaction.producer_id) for transaction in known]
+            spans = aborted_spans(read.records, batches, aborted)
+            share.archive_acquired(spans)
+            acquired = without(acquired, spans)
+        if not acquired:
+            return _partition(one.partition, ErrorCode.NONE, b""), 0
+        part = _partition(one.partition, ErrorCode.NONE, sliced(read.records, batches, acquired))
+        ranges = tuple(
+            AcquiredRecords(
+                first_offset=span.first_offset, last_offset=span.last_offset, delivery_count=span.delivery_count
+            )
+            for span in acquired
+        )
+        return part.replace(acquired_records=ranges), sum(r.last_offset - r.first_offset + 1 for r in ranges)
+
+
+def _is_in_range(read: Read) -> bool:
+    return read.partition.log_start_offset <= read.offset <= read.partition.high_watermark
+
+
+def _partition(index: int, error: ErrorCode, records: bytes) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=error,
+        error_message=None,
+        acknowledge_error_code=ErrorCode.NONE,
+        current_leader=NO_LEADER,
+        records=records,
+        acquired_records=(),
+    )
+
+
+def _failed(index: int, error: ErrorCode, partition: Partition | None) -> PartitionData:
+    part = _partition(index, error, b"")
+    if partition is not None and error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+        return part.replace(current_leader=leader)
+    return part
+
+
+def _refused(error: ErrorCode) -> ShareFetchResponse:
+    return ShareFetchResponse(
+        throttle_time_ms=0, error_code=error, acquisition_lock_timeout_ms=0, responses=(), node_endpoints=()
+    )
+
+
+def _response(
+    found: list[tuple[TopicIdPartition, PartitionData]],
+    outcomes: dict[TopicIdPartition, Outcome],
+    session: ShareSession | None,
+    context: RequestContext,
+    lock_ms: int,
+) -> ShareFetchResponse:
+    """Return the response. ``session``: leaves out what its member knows; None: the response has all partitions."""
+    parts = {}
+    for one, part in found:
+        must = session is None or session.must_return(
+            one, has_records=bool(part.records), is_error=bool(part.error_code)
+        )
+        if must:
+            parts[one] = part
+    for one, outcome in outcomes.items():
+        part = parts.get(one, _partition(one.partition, ErrorCode.NONE, b""))
+        parts[one] = part.replace(acknowledge_error_code=outcome.error, acknowledge_error_message=outcome.message)
+    topics = tuple(
+        ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(parts[one] for one in of_topic))
+        for topic_id, of_topic in groupby(sorted(parts, key=lambda one: one.topic_id), key=lambda one: one.topic_id)
+    )
+    leaders = {part.current_leader.leader_id for part in parts.values()}
+    endpoints = tuple(
+        NodeEndpoint(node_id=node.node_id, host=host, port=port, rack=node.rack)
+        for node in nodes_with_ids(context.cluster, leaders)
+        for host, port in (node.address(context.connection.listener),)
+    )
+    return ShareFetchResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        acquisition_lock_timeout_ms=lock_ms,
+        responses=topics,
+        node_endpoints=endpoints,
+    )

@@ -1,0 +1,49 @@
+"""WriteShareGroupState (API key 85): the leader of a share partition stores its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.messages.k85_write_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+from kproto_server.handlers._share_states import StateResult, handle_states, outcomes
+from kproto_server.share_groups.in_flight import StateBatch
+from kproto_server.share_groups.share_states import SharePartitionKey, StateWrite
+
+if TYPE_CHECKING:
+    from kproto_server.cluster.topics import Refusal
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
+
+ACTION = "write share group state"
+
+
+def handle(
+    request: WriteShareGroupStateRequest, context: RequestContext
+) -> WriteShareGroupStateResponse | DeferredResponse:
+    store = context.share_groups.store
+
+    def refusal(key: SharePartitionKey, part: PartitionData) -> Refusal | None:
+        return store.write_refusal(key, _write(part))
+
+    def write(key: SharePartitionKey, part: PartitionData, result: StateResult) -> None:
+        store.write(key, _write(part), context.now_ms, result.settle)
+
+    handled = handle_states(request.group_id, request.topics, context, ACTION, refusal, write)
+
+    def respond() -> WriteShareGroupStateResponse:
+        return WriteShareGroupStateResponse(results=outcomes(handled, WriteStateResult, PartitionResult))
+
+    return context.coordinator.log.then(respond)
+
+
+def _write(part: PartitionData) -> StateWrite:
+    batches = tuple(
+        StateBatch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in part.state_batches
+    )
+    return StateWrite(part.state_epoch, part.leader_epoch, part.start_offset, part.delivery_complete_count, batches)

@@ -1,0 +1,137 @@
+"""Accept the connections of nodes, and put their parts together: socket, TLS, authentication, requests."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from kproto.errors import UsageError
+from kproto_server.network.transport import Transport
+from kproto_server.requests.connection import Connection
+from kproto_server.requests.context import ConnectionInfo
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from kproto_server.cluster.cluster import Node
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.network.event_loop import EventLoop
+    from kproto_server.network.node_listener import NodeListener
+    from kproto_server.observation.request_log import RequestLog
+    from kproto_server.requests.dispatcher import Dispatcher
+    from kproto_server.security.sasl import Authentication
+
+logger = logging.getLogger("kproto")
+
+ACCEPTS_A_TURN = 64
+"""Connections that are accepted before other tasks and connections are served."""
+ACCEPT_PAUSE_S = 0.1
+"""Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
+
+
+class ListenerSecurity(NamedTuple):
+    """What the connections of a listener have."""
+
+    tls_context: Callable[[Settings], ssl.SSLContext] | None = None
+    """Returns the TLS context of a new connection by the settings of its node; None: no TLS."""
+    principal_of_certificate: Callable[[bytes], str] | None = None
+    """Returns the principal of a client with a certificate; None: certificates do not say who clients are."""
+    new_authentication: Callable[[], Authentication] | None = None
+    """Returns what a new connection has to authenticate by SASL; None: nothing."""
+
+
+NO_SECURITY = ListenerSecurity()
+
+
+class Acceptor:
+    """Accepts the connections of all nodes of a broker process."""
+
+    def __init__(self, loop: EventLoop, dispatcher: Dispatcher, request_log: RequestLog | None) -> None:
+        """``request_log``: gets all requests; None: no request is logged."""
+        self._loop = loop
+        self._dispatcher = dispatcher
+        self._request_log = request_log
+        self.security: dict[str, ListenerSecurity] = {}
+        """By the name of the listener, empty for the main one; a listener that is missing has neither TLS nor SASL."""
+        self.on_connected: Callable[[int, Transport], object] | None = None
+        """Called with the node id of each new connection."""
+
+    async def accept(self, listener: NodeListener, name: str) -> None:
+        """Accept the connections of a node's listener until it is closed. ``name``: of the listener.
+
+        Cancellation:
+            By the listener's scope, or the nursery: nothing is left behind, accepted connections stay open.
+        """
+        with listener.scopes[name]:
+            await trio.lowlevel.checkpoint()  # the node may have been stopped before this task first ran
+            while True:
+                sock = listener.sockets[name]
+                await trio.lowlevel.wait_readable(sock.fileno())
+                try:
+                    for _ in range(ACCEPTS_A_TURN):
+                        self._connect(listener, name, *sock.accept())
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    logger.warning("node %d can't accept: %s", listener.node.node_id, error)
+                    await trio.sleep(ACCEPT_PAUSE_S)
+
+    def _connect(self, listener: NodeListener, name: str, sock: socket.socket, address: tuple[str, int]) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        ip = address[0]
+        security = self.security.get(name, NO_SECURITY)
+        settings = self._dispatcher.state.settings.of(listener.node.node_id)
+        try:
+            context = None if security.tls_context is None else security.tls_context(settings)
+        except UsageError as error:  # the settings were altered
+            logger.warning("/%s: closed: %s", ip, error)
+            sock.close()
+            return
+        if not listener.admit(ip, settings):
+            logger.info("/%s: closed: max.connections or max.connections.per.ip is reached", ip)
+            sock.close()
+            return
+        info = ConnectionInfo(client_host=f"/{ip}", listener=name)
+
+        def closed(transport: Transport) -> None:
+            self._dispatcher.observations.disconnected(info)
+            listener.discard(transport, ip)
+
+        connection = self._connection(listener.node, info, security)
+        if context is None:
+            transport = Transport(self._loop, sock, connection, closed)
+        else:
+            from kproto_server.network.tls import TlsSocket, TlsTransport
+
+            tls = TlsSocket(context, sock, connection.give_up, _on_certificate(info, security))
+            transport = TlsTransport(self._loop, tls, connection, closed)
+        listener.transports.add(transport)
+        if self.on_connected is not None:
+            self.on_connected(listener.node.node_id, transport)
+
+    def _connection(self, node: Node, info: ConnectionInfo, security: ListenerSecurity) -> Connection:
+        if security.new_authentication is not None:
+            from kproto_server.requests.authenticating_connection import connect
+
+            return connect(self._dispatcher, node, info, self._request_log, security.new_authentication())
+        if self._request_log is None:
+            return Connection(self._dispatcher, node, info)
+        from kproto_server.requests.logged_connection import LoggedConnection
+
+        return LoggedConnection(self._dispatcher, node, info, self._request_log)
+
+
+def _on_certificate(info: ConnectionInfo, security: ListenerSecurity) -> Callable[[bytes], object] | None:
+    principal_of = security.principal_of_certificate
+    if principal_of is None:
+        return None
+
+    def note(certificate: bytes) -> None:
+        info.principal = principal_of(certificate)
+
+    return note

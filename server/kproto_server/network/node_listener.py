@@ -1,0 +1,132 @@
+"""One node of a broker process, as the network sees it: its listening socket and its connections."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import trio
+
+from kproto_server.network.listening import BACKLOG, reserve
+from kproto_server.releases.release import VersionBehavior
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto_server.cluster.cluster import Node
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.network.transport import Transport
+
+
+NodeSockets = dict[str, socket.socket]
+"""The sockets of a node by the name of their listener; the main one has an empty name."""
+
+
+def bound_addresses(sockets: NodeSockets) -> dict[str, tuple[str, int]]:
+    """Return the host and the port of each socket."""
+    return {name: sock.getsockname()[:2] for name, sock in sockets.items()}
+
+
+def reserve_all(addresses: Mapping[str, tuple[str, int]]) -> NodeSockets:
+    """Return sockets that are bound to these addresses and do not listen.
+
+    Raises:
+        OSError: as for `reserve`; none stays open.
+    """
+    sockets: NodeSockets = {}
+    try:
+        for name, address in addresses.items():
+            sockets[name] = reserve(*address)
+    except OSError:
+        for sock in sockets.values():
+            sock.close()
+        raise
+    return sockets
+
+
+class NodeBehavior(VersionBehavior):
+    """What Kafka releases do differently when a node ends without a word."""
+
+    @cached_property
+    def session_timeout_ms(self) -> int:
+        """The time after which the cluster notices it: `broker.session.timeout.ms` in KRaft, 9 seconds; before,
+        `zookeeper.session.timeout.ms`, 18 seconds from 2.5 on, 6 seconds before (KIP-537)."""
+        if self.is_kraft:
+            return 9_000
+        return 18_000 if self.at_least(2, 5) else 6_000
+
+
+class NodeListener:
+    """One node's listening sockets and the connections that they have accepted. Owns both; `close` closes them."""
+
+    def __init__(self, node: Node, sockets: NodeSockets) -> None:
+        self.node = node
+        self.sockets: NodeSockets = sockets
+        self.transports: set[Transport] = set()
+        self.scopes: dict[str, trio.CancelScope] = {name: trio.CancelScope() for name in sockets}
+        """Each has the task that accepts the connections of a listener."""
+        self.refuses: bool = False
+        """Whether new connections are refused, and the listener is open."""
+        self._counts: Counter[str] = Counter()
+        """Connections by IP address."""
+
+    def admit(self, ip: str, settings: Settings) -> bool:
+        """Count a new connection and return True, unless there are as many as the settings allow (BA-11)."""
+        if len(self.transports) >= settings.int("max.connections"):
+            return False
+        if self._counts[ip] >= settings.int("max.connections.per.ip"):
+            return False
+        self._counts[ip] += 1
+        return True
+
+    def discard(self, transport: Transport, ip: str) -> None:
+        """Remove a closed connection."""
+        self.transports.discard(transport)
+        self._counts[ip] -= 1
+        if not self._counts[ip]:
+            del self._counts[ip]
+
+    def stop_listening(self) -> None:
+        """Refuse new connections from now on. The kernel resets those that were not accepted yet."""
+        for scope in self.scopes.values():
+            scope.cancel()
+        for sock in self.sockets.values():
+            if sock.fileno() >= 0:
+                trio.lowlevel.notify_closing(sock.fileno())
+                sock.close()
+
+    def refuse(self) -> None:
+        """Refuse new connections, and keep the address and the connections that exist.
+
+        Raises:
+            OSError: another process has taken the address meanwhile.
+        """
+        addresses = bound_addresses(self.sockets)
+        self.stop_listening()
+        self.sockets = reserve_all(addresses)
+        self.refuses = True
+
+    def listen(self) -> None:
+        """Listen again after `refuse`; the caller starts the tasks that accept connections."""
+        self.scopes = {name: trio.CancelScope() for name in self.sockets}
+        for sock in self.sockets.values():
+            sock.listen(BACKLOG)
+        self.refuses = False
+
+    def close(self, *, resets: bool = False) -> None:
+        """Stop listening and close every connection, as the end of the broker's process would."""
+        self.stop_listening()
+        for transport in list(self.transports):
+            transport.close(resets=resets)
+
+    def close_connections(self) -> None:
+        """Close every connection, also those that wait to be accepted; go on listening."""
+        for transport in list(self.transports):
+            transport.close()
+        for sock in self.sockets.values():
+            with suppress(OSError):  # none is left, or none can be accepted
+                for _ in range(BACKLOG):
+                    sock.accept()[0].close()

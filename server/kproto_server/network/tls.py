@@ -1,0 +1,232 @@
+"""TLS of a client's connection: a socket whose `recv` decrypts and whose `send` encrypts.
+
+Theory of operation. `TlsSocket` stands where a plain socket stands in a transport, and has those of its methods that a
+transport calls; so secured connections are read, delayed, limited and closed by the same code. OpenSSL never sees the
+socket: it reads and writes two buffers in memory, and the bytes between them and the socket are moved here. So a bad
+network (`links`) stands below TLS, and any division of the bytes can be tried without a socket.
+
+The handshake happens in `recv`, which has no data for the transport until it has ended. What a client must take before
+anything else can be sent, from the handshake or an update of keys, has to fit the socket's buffer: a client that does
+not read loses its connection.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kproto.errors import UsageError
+from kproto_server.network.transport import READ_SIZE_BYTES, Transport
+from kproto_server.security.principals import NoMatchingRule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kproto_server.network.event_loop import EventLoop
+    from kproto_server.network.transport import ClientSocket
+    from kproto_server.requests.connection import Connection
+
+ENCRYPTED_AT_ONCE_BYTES = 65536
+"""Bytes that are encrypted before the socket is tried again."""
+RECORD_TYPES = (0x15, 0x16)
+"""The first byte of an alert, and of the handshake, which a client of TLS begins with."""
+VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+"""`ssl.enabled.protocols`."""
+CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+"""`ssl.client.auth`."""
+
+
+def server_context(
+    certificate_file: str,
+    key_file: str,
+    *,
+    has_weak_key: bool,
+    client_ca_file: str,
+    client_auth: str,
+    protocols: Iterable[str],
+) -> ssl.SSLContext:
+    """Return the context of a broker's connections.
+
+    ``has_weak_key``: OpenSSL would refuse the key; ``client_ca_file``: the CA of the clients' certificates;
+    ``client_auth``: a value of `ssl.client.auth`; ``protocols``: values of `ssl.enabled.protocols`.
+
+    Raises:
+        UsageError: a file cannot be read or used, or no version of TLS is enabled.
+    """
+    versions = sorted(VERSIONS[name] for name in protocols if name in VERSIONS)
+    if not versions:
+        raise UsageError(f"ssl.enabled.protocols has none of {', '.join(VERSIONS)}")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_ciphers("DEFAULT:@SECLEVEL=0" if has_weak_key else "DEFAULT")
+    try:
+        context.load_cert_chain(certificate_file, key_file)
+        context.load_verify_locations(client_ca_file)
+    except ssl.SSLError as error:
+        raise UsageError(f"TLS: {certificate_file!r} and {key_file!r}: {error.reason}") from None
+    except OSError as error:
+        raise UsageError(f"TLS: can't read {error.filename or certificate_file!r}: {error.strerror}") from None
+    context.verify_mode = CLIENT_AUTH[client_auth]
+    return context
+
+
+class TlsSocket:
+    """One client's socket with TLS on top. Owns the socket; not blocking, as the socket."""
+
+    __slots__ = (
+        "_encrypted_size", "_incoming", "_is_open", "_on_certificate", "_on_failure", "_outgoing", "_raw", "_ssl",
+        "_unsent",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        raw: ClientSocket,
+        on_failure: Callable[[str], object],
+        on_certificate: Callable[[bytes], object] | None = None,
+    ) -> None:
+        """``on_failure``: called with the reason when the client does something that TLS does not allow.
+        ``on_certificate``: called with the certificate of the client in DER, if it has one; may raise `NoMatchingRule`.
+        """
+        self._raw = raw
+        self._on_failure = on_failure
+        self._on_certificate = on_certificate
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._is_open = False
+        """Whether the handshake has ended."""
+        self._unsent = b""
+        """Encrypted bytes that the kernel has not taken."""
+        self._encrypted_size = 0
+        """How many of the next bytes of `send` they are."""
+
+    @property
+    def version(self) -> str | None:
+        """The version of TLS; None before the end of the handshake."""
+        return self._ssl.version() if self._is_open else None
+
+    def recv(self, size: int) -> bytes:
+        """Return the data in what has arrived; b"" at the end of the connection.
+
+        Raises:
+            BlockingIOError: nothing has arrived that has data.
+            OSError: the connection is broken, or the client has violated TLS.
+        """
+        encrypted = self._raw.recv(size)
+        if not encrypted:
+            return b""
+        self._incoming.write(encrypted)
+        pieces: list[bytes] = []
+        has_ended = False
+        try:
+            if not self._is_open:
+                self._ssl.do_handshake()
+                self._is_open = True
+                self._note_certificate()
+            while piece := self._ssl.read(READ_SIZE_BYTES):
+                pieces.append(piece)
+            has_ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:  # the client has said that it ends
+            has_ended = True
+        except ssl.SSLError as error:
+            with suppress(OSError):
+                self._flush()  # an alert says why
+            self._on_failure(_reason(error, encrypted, self._is_open))
+            raise
+        if not self._flush():
+            raise OSError("the client does not read what TLS sends")
+        if pieces or has_ended:
+            return b"".join(pieces)
+        raise BlockingIOError
+
+    def _note_certificate(self) -> None:
+        if self._on_certificate is None:
+            return
+        certificate = self._ssl.getpeercert(binary_form=True)
+        if certificate is None:
+            return
+        try:
+            self._on_certificate(certificate)
+        except NoMatchingRule as error:
+            self._flush()  # the handshake itself has succeeded
+            self._on_failure(str(error))
+            raise OSError(str(error)) from None
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Return how many bytes the kernel has taken. The next call begins with those behind them.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        if not self._flush():
+            return 0
+        sent, self._encrypted_size = self._encrypted_size, 0
+        view = memoryview(data)
+        while sent < len(view):
+            size = self._ssl.write(view[sent : sent + ENCRYPTED_AT_ONCE_BYTES])
+            if not self._flush():
+                self._encrypted_size = size
+                break
+            sent += size
+        return sent
+
+    def _flush(self) -> bool:
+        """Send encrypted bytes; return whether the kernel has taken all."""
+        data = self._unsent + self._outgoing.read()
+        if data:
+            with suppress(BlockingIOError):
+                data = data[self._raw.send(data) :]
+            self._unsent = data
+        return not data
+
+    def replace_raw(self, raw: ClientSocket) -> ClientSocket:
+        """Go on over another socket, and return the former one, which belongs to the caller now."""
+        former, self._raw = self._raw, raw
+        return former
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        self._raw.setsockopt(level, option, value)
+
+    def close(self) -> None:
+        """Send the client the end of TLS, if the kernel takes it at once, and close the socket."""
+        if self._is_open:
+            with suppress(OSError):
+                self._ssl.unwrap()
+        with suppress(OSError):
+            self._flush()
+        self._raw.close()
+
+
+class TlsTransport(Transport):
+    """The transport of a connection with TLS."""
+
+    __slots__ = ("_tls",)
+
+    def __init__(
+        self, loop: EventLoop, sock: TlsSocket, connection: Connection, on_closed: Callable[[Transport], None]
+    ) -> None:
+        self._tls = sock
+        super().__init__(loop, sock, connection, on_closed)
+
+    def replace_socket(self, sock: socket.socket) -> socket.socket:
+        former = self._tls.replace_raw(sock)
+        assert isinstance(former, socket.socket), "TLS stands on a plain socket"
+        self._exchange_socket(self._tls)
+        return former
+
+
+def _reason(error: ssl.SSLError, data: bytes, is_open: bool) -> str:
+    """Return why a connection ends, for the log and the report."""
+    if not is_open and data[0] not in RECORD_TYPES:
+        what = "HTTP" if error.reason in ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST") else "a request without TLS"
+        return f"{what} on a listener with TLS"
+    return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
