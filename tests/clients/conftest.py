@@ -18,6 +18,13 @@ import pytest
 from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
 
 KPROTO = Path(sys.executable).with_name("kproto")
+TIMEOUTS = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
+"""Settings of the brokers of the scenarios: by default they look for timed-out transactions every 10 s, and members of
+the consumer protocol send a heartbeat every 5 s."""
 LISTENING = "kproto: listening on "
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
@@ -62,6 +69,10 @@ def wait_listening(process: subprocess.Popen[bytes], log: Path) -> str:
     pytest.fail(f"kproto does not listen after {START_LIMIT_S} s:\n{log.read_text()}")
 
 
+def timeout_flags() -> list[str]:
+    return [word for name, value in TIMEOUTS.items() for word in ("--set", f"{name}={value}")]
+
+
 @contextmanager
 def broker_under_test(folder: Path, *flags: str) -> Iterator[TestedBroker]:
     """Run the broker that KPROTO_TEST_BROKER names, kproto by default; the flags are for kproto only."""
@@ -71,15 +82,22 @@ def broker_under_test(folder: Path, *flags: str) -> Iterator[TestedBroker]:
             yield TestedBroker(stack.enter_context(kproto_serve(folder / "kproto.log", *flags)), None)
         else:
             assert kind == "real", "KPROTO_TEST_BROKER is `kproto` or `real:VERSION`"
-            cluster = stack.enter_context(real_kafka(version, props=AS_DELIVERED))
+            cluster = stack.enter_context(real_kafka(version, props=AS_DELIVERED | TIMEOUTS))
             release = tuple(int(part) for part in version.split("."))
             yield TestedBroker(cluster.bootstrap, release)
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestedBroker]:
-    with broker_under_test(tmp_path_factory.mktemp("broker")) as started:
+    with broker_under_test(tmp_path_factory.mktemp("broker"), *timeout_flags()) as started:
         yield started
+
+
+SHARE_GROUPS_ON_ONE_BROKER = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+"""Without them a real broker on its own cannot create `__share_group_state`."""
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +106,7 @@ def tested_and_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[
     kafka_version = ".".join(NEWEST.split(".")[:2])
     folder = tmp_path_factory.mktemp("tested")
     with (
-        real_kafka(NEWEST, props=AS_DELIVERED) as real,
+        real_kafka(NEWEST, props=AS_DELIVERED | SHARE_GROUPS_ON_ONE_BROKER) as real,
         broker_under_test(folder, "--kafka-version", kafka_version) as tested,
     ):
         yield tested.bootstrap, real.bootstrap

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.clients.conftest import kproto_serve
+from tests.clients.conftest import TIMEOUTS, kproto_serve, timeout_flags
 from tests.clients.results import KPROTO, TITLES, Results, merged, read_results, read_versions, write_all
 from tests.clients.scenarios.clients import CLIENTS, Client
 from tests.clients.scenarios.harness import Outcome, run_client
@@ -26,9 +26,9 @@ def started(broker: str) -> Iterator[str]:
     with ExitStack() as stack:
         if broker == KPROTO:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kproto-")))
-            yield stack.enter_context(kproto_serve(folder / "kproto.log"))
+            yield stack.enter_context(kproto_serve(folder / "kproto.log", *timeout_flags()))
         else:
-            yield stack.enter_context(real_kafka(broker)).bootstrap
+            yield stack.enter_context(real_kafka(broker, props=TIMEOUTS)).bootstrap
 
 
 def run_all(clients: list[Client], brokers: list[str]) -> Results:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.clients.conftest import TestedBroker
+from tests.clients.conftest import TIMEOUTS, TestedBroker
 from tests.clients.results import (
     KPROTO,
     README,
@@ -39,7 +39,7 @@ def real_broker() -> Iterator[RealBroker]:
 
         def start(release: str) -> str:
             if release not in addresses:
-                addresses[release] = stack.enter_context(real_kafka(release)).bootstrap
+                addresses[release] = stack.enter_context(real_kafka(release, props=TIMEOUTS)).bootstrap
             return addresses[release]
 
         yield start

@@ -6,7 +6,8 @@
         query(TOPICS, "--describe --topic t", "PartitionCount: 2"),
     )
 
-In the arguments, ADDRESS stands for the broker's address and FOLDER for a folder of the script.
+In the arguments, ADDRESS stands for the broker's address, FOLDER for a folder of the script, and PRODUCER for the
+producer id of the last `transaction`.
 """
 
 import shlex
@@ -16,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from kafka import KafkaConsumer, KafkaProducer
 
@@ -35,6 +37,8 @@ class ScriptRun:
         self.pair, self.folder, self.stack = pair, folder, stack
         self.members: dict[tuple[str, str], KafkaConsumer] = {}
         """Members by address and group."""
+        self.producer_ids: dict[str, str] = {}
+        """The id of the newest transactional producer by address."""
         self.problems: list[str] = []
 
 
@@ -52,21 +56,28 @@ class Step:
     unordered: bool
     measured: bool
     """Whether the numbers in the output are measurements, which are not compared."""
+    ignored: tuple[str, ...] = ()
+    """The columns of a table that are not compared."""
 
     def __call__(self, script: ScriptRun) -> None:
-        args = shlex.split(self.arguments.replace("FOLDER", str(script.folder)))
         limit = time.monotonic() + PROPAGATION_LIMIT_S
-        tested, real = self._both(script.pair, args)
+        tested, real = self._both(script)
         while self.is_query and self._compared(tested) != self._compared(real) and time.monotonic() < limit:
-            tested, real = self._both(script.pair, args)
+            tested, real = self._both(script)
         script.problems.extend(self._problems(tested, real))
 
-    def _both(self, pair: Pair, args: list[str]) -> tuple[ToolOutput, ToolOutput]:
-        tested, real = (pair.run(address, self.tool, *args, stdin=self.stdin) for address in pair.addresses)
+    def _both(self, script: ScriptRun) -> tuple[ToolOutput, ToolOutput]:
+        tested, real = (self._run(script, address) for address in script.pair.addresses)
         return tested, real
+
+    def _run(self, script: ScriptRun, address: str) -> ToolOutput:
+        arguments = self.arguments.replace("FOLDER", str(script.folder))
+        arguments = arguments.replace("PRODUCER", script.producer_ids.get(address, "PRODUCER"))
+        return script.pair.run(address, self.tool, *shlex.split(arguments), stdin=self.stdin)
 
     def _compared(self, printed: ToolOutput) -> ToolOutput:
         printed = printed.without_numbers() if self.measured else printed
+        printed = printed.without_columns(self.ignored) if self.ignored else printed
         return printed.unordered() if self.unordered else printed
 
     def _problems(self, tested: ToolOutput, real: ToolOutput) -> Iterator[str]:
@@ -90,9 +101,16 @@ def run(
     return Step(tool, arguments, expected, stdin, False, unordered, measured)
 
 
-def query(tool: str, arguments: str, *expected: str, unordered: bool = False, measured: bool = False) -> Step:
+def query(
+    tool: str,
+    arguments: str,
+    *expected: str,
+    unordered: bool = False,
+    measured: bool = False,
+    ignored: tuple[str, ...] = (),
+) -> Step:
     """Return a step that changes nothing."""
-    return Step(tool, arguments, expected, "", True, unordered, measured)
+    return Step(tool, arguments, expected, "", True, unordered, measured, ignored)
 
 
 def topic(name: str, partitions: int) -> Action:
@@ -171,6 +189,32 @@ def left(group: str) -> Action:
             script.members.pop((address, group)).close(autocommit=False)
 
     return leave
+
+
+def transaction(
+    transactional_id: str,
+    name: str,
+    *,
+    keys: Iterable[str] = ("k",),
+    ends: Literal["committed", "aborted"] | None = None,
+    timestamp_ms: int = FIRST_TIMESTAMP,
+) -> Action:
+    """Write records to partition 0 in a transaction of a new producer; None: it stays open until the script ends."""
+    keys = list(keys)
+
+    def begin(script: ScriptRun) -> None:
+        for address in script.pair.addresses:
+            producer = KafkaProducer(bootstrap_servers=address, transactional_id=transactional_id)
+            script.stack.callback(producer.close, 0)
+            producer.init_transactions()
+            producer.begin_transaction()
+            for key in keys:
+                producer.send(name, b"v", key.encode(), partition=0, timestamp_ms=timestamp_ms).get(PROPAGATION_LIMIT_S)
+            if ends is not None:
+                (producer.commit_transaction if ends == "committed" else producer.abort_transaction)()
+            script.producer_ids[address] = str(producer._transaction_manager.producer_id_and_epoch.producer_id)
+
+    return begin
 
 
 def _on_both(action: Callable[[str], None]) -> Action:

@@ -3,7 +3,7 @@
 import base64
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ REASSIGNMENTS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 STREAMS_RESETTER = "org.apache.kafka.tools.StreamsResetter"
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
 OLD_GROUPS = "kafka.admin.ConsumerGroupCommand"
 OLD_TOPICS = "kafka.admin.TopicCommand"
@@ -56,6 +57,7 @@ CLUSTER_FIELDS = (
     (re.compile(r"ADDRESS \(id: \d+ "), "ADDRESS (id: NODE "),
     (re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "-UUID"),
     (re.compile(r"adminclient-\d+"), "adminclient-N"),
+    (re.compile(r"correlation id \d+"), "correlation id N"),
     (re.compile(r"\b(Epoch: \d+|Cluster ID: .*)$", re.MULTILINE), "DIFFERENT"),
     (re.compile(r'"(\w*[tT]imestamp)":\d+'), r'"\1":TIME'),
     (re.compile(r'"(topicId|logDir)":"[^"]*"'), r'"\1":"DIFFERENT"'),
@@ -83,6 +85,13 @@ class ToolOutput:
     def without_numbers(self) -> "ToolOutput":
         """Replace numbers, for measurements."""
         return ToolOutput(self.exit_code, NUMBER.sub("N", self.out), NUMBER.sub("N", self.err))
+
+    def without_columns(self, names: Iterable[str]) -> "ToolOutput":
+        """Replace the values of columns of a table with these names; reduce the space between columns."""
+        header, *lines = [line.split() for line in self.out.splitlines()] or [[]]
+        ignored = {header.index(name) for name in names if name in header}
+        table = [["..." if index in ignored else word for index, word in enumerate(line)] for line in lines]
+        return ToolOutput(self.exit_code, "\n".join(" ".join(line) for line in [header, *table]), self.err)
 
     def unordered(self) -> "ToolOutput":
         """Sort the lines, for output in the order of a hash map."""

@@ -1,8 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka import KafkaConsumer, TopicPartition
 
 from kproto_server import Broker
 
@@ -24,19 +23,17 @@ def owners(broker: Broker) -> dict[str, list[int]]:
 
 
 def test_an_order_that_bob_hangs_on_goes_to_alice(kafka_broker: Broker) -> None:
-    with closing(KafkaAdminClient(bootstrap_servers=kafka_broker.bootstrap_servers)) as admin:
-        admin.create_topics([NewTopic("orders", num_partitions=4, replication_factor=1)])
+    kafka_broker.topics.create("orders", partitions=4)
     with (
         ThreadPoolExecutor() as threads,
         closing(consumer(kafka_broker, "alice")) as alice,
         closing(consumer(kafka_broker, "bob")) as bob,
-        closing(KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers)) as producer,
     ):
         to_alice, to_bob = threads.submit(alice.poll, 10_000), threads.submit(bob.poll, 10_000)
         kafka_broker.groups.wait_stable("billing", members=2, partitions=4)
         assert owners(kafka_broker) == {"alice": [0, 1], "bob": [2, 3]}
 
-        producer.send("orders", b"order 1041", partition=2)
+        kafka_broker.topics.produce("orders", "order 1041", partition=2)
         assert TopicPartition("orders", 2) in to_bob.result()  # and bob never polls again
         kafka_broker.clock.advance(minutes=1)  # longer than both session timeouts: alice comes back, bob does not
         kafka_broker.groups.wait_stable("billing", members=1, partitions=4)

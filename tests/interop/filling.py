@@ -35,7 +35,7 @@ from kproto.records.consumer_protocol import (
     TopicPartition,
     encode_member_data,
 )
-from tests.interop.served import Committed, Offsets
+from tests.interop.served import Committed, Offsets, committed_offsets
 from tests.network.raw_client import RawClient
 from tests.oracle.releases import number
 from tests.waiting import wait_until
@@ -53,6 +53,7 @@ class Filler:
 
     def __init__(self, client: RawClient, release: str, expected: dict[str, dict[tuple[str, int], Committed]]) -> None:
         self._client = client
+        self._release_name = release
         self._release = number(release)
         self.expected = expected
 
@@ -136,6 +137,12 @@ class Filler:
             self._until_success(EndTxnRequest(committed=end, **identity), 0)
         if end:
             stored.update(offsets)
+            # Real brokers apply the offsets a moment after the response, and with them those that are pending by then:
+            # offsets of the producer's next transaction would be committed by this one.
+            wait_until(lambda: self._serves(group_id), f"the committed offsets of {group_id}")
+
+    def _serves(self, group_id: str) -> bool:
+        return committed_offsets(self._client, self._release_name, group_id) == self.expected[group_id]
 
     def _succeed(self, request: Request, version: int) -> Any:
         response = self._client.ask(request, version)

@@ -59,7 +59,7 @@ def served_by(address: str, release: str, group_ids: Iterable[str]) -> Served:
     with RawClient(address) as client:
         for group_id in ids:
             wait_until(partial(_is_loaded, client, group_id), f"the coordinator of {group_id}")
-        offsets = {group_id: _offsets(client, release, group_id) for group_id in ids}
+        offsets = {group_id: committed_offsets(client, release, group_id) for group_id in ids}
         groups = {
             group.group_id: _group(group) for group in client.ask(DescribeGroupsRequest(groups=tuple(ids)), 1).groups
         }
@@ -78,7 +78,8 @@ def _all_offsets(group_id: str) -> OffsetFetchRequest:
     return OffsetFetchRequest(group_id=group_id, topics=None)
 
 
-def _offsets(client: RawClient, release: str, group_id: str) -> Offsets:
+def committed_offsets(client: RawClient, release: str, group_id: str) -> Offsets:
+    """Return the committed offsets of a group that is loaded."""
     response = client.ask(_all_offsets(group_id), 5 if number(release) >= (2, 1) else 3)
     assert response.error_code == 0, f"{group_id}: {response}"
     found: dict[tuple[str, int], Committed] = {}

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from aiokafka.errors import BrokerResponseError
+from aiokafka.errors import BrokerResponseError, ProducerFenced
 
 from tests.clients.drivers import contract
 from tests.clients.drivers.contract import (
@@ -28,6 +28,8 @@ from tests.clients.drivers.contract import (
     unsupported,
     value_of,
 )
+
+INVALID_PRODUCER_EPOCH = 47
 
 
 def scenario(function: Callable[[Run], Awaitable[None]]) -> None:
@@ -285,6 +287,79 @@ async def lag(run: Run) -> None:
     run.report("end", end)
     run.report("committed", committed)
     run.report("lag", end - committed)
+
+
+@asynccontextmanager
+async def transactional(run: Run, timeout_ms: int = 60_000) -> AsyncIterator[AIOKafkaProducer]:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=run.bootstrap, transactional_id=run.name, transaction_timeout_ms=timeout_ms
+    )
+    async with producer:
+        yield producer
+
+
+async def begin(producer: AIOKafkaProducer, run: Run, number: int) -> None:
+    await producer.begin_transaction()
+    await producer.send_and_wait(run.name, key=key_of(number), value=value_of(number), partition=0)
+
+
+async def error_of(call: Callable[[], Awaitable[object]]) -> int:
+    try:
+        await call()
+    except ProducerFenced:
+        return INVALID_PRODUCER_EPOCH
+    except BrokerResponseError as error:
+        return int(error.errno)
+    return 0
+
+
+@asynccontextmanager
+async def committed_reader(run: Run, partition: int, group: bool = False) -> AsyncIterator[AIOKafkaConsumer]:
+    async with consumer(run, group, isolation_level="read_committed") as reader:
+        reader.assign([TopicPartition(run.name, partition)])
+        yield reader
+
+
+@scenario
+async def exactly_once(run: Run) -> None:
+    await send(run, 6)
+    source = TopicPartition(run.name, 0)
+    async with transactional(run) as producer, committed_reader(run, 0, group=True) as reader:
+        for number in range(6):
+            for commits in (False, True) if number % 2 else (True,):
+                (record,) = await take(reader, 1)
+                await producer.begin_transaction()
+                await producer.send_and_wait(run.name, key=record.key, value=record.value, partition=1)
+                await producer.send_offsets_to_transaction({source: record.offset + 1}, run.name)
+                await (producer.commit_transaction if commits else producer.abort_transaction)()
+                if not commits:
+                    reader.seek(source, record.offset)
+        run.report("committed", await reader.committed(source))
+    async with committed_reader(run, 1) as reader:
+        run.report("copied", format_records(await take(reader, 6)))
+
+
+@scenario
+async def fenced_producer(run: Run) -> None:
+    async with transactional(run) as first:
+        await begin(first, run, 0)
+        async with transactional(run) as second:
+            await begin(second, run, 1)
+            run.report("error", await error_of(first.commit_transaction))
+            await second.commit_transaction()
+        async with committed_reader(run, 0) as reader:
+            run.report("read", format_records(await take(reader, 1)))
+
+
+@scenario
+async def transaction_timeout(run: Run) -> None:
+    async with transactional(run, timeout_ms=1000) as producer:
+        await begin(producer, run, 0)
+        async with AIOKafkaProducer(bootstrap_servers=run.bootstrap) as plain:
+            await plain.send_and_wait(run.name, key=key_of(1), value=value_of(1), partition=0)
+        async with committed_reader(run, 0) as reader:
+            run.report("read", format_records(await take(reader, 1)))
+        run.report("error", await error_of(producer.commit_transaction))
 
 
 @scenario

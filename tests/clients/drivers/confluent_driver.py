@@ -1,7 +1,7 @@
 """The scenarios with confluent-kafka (librdkafka)."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -292,6 +292,83 @@ def lag(run: Run) -> None:
 def commit_alone(run: Run, *offsets: int) -> None:
     with closing(consumer(run)) as reader:
         commit(reader, *partitions_of(run, *offsets))
+
+
+def transactional(run: Run, timeout_ms: int = 60_000) -> Producer:
+    settings = {
+        "bootstrap.servers": run.bootstrap,
+        "transactional.id": run.name,
+        "transaction.timeout.ms": timeout_ms,
+        "linger.ms": 5,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(LIMIT_S)
+    return producer
+
+
+def begin(producer: Producer, run: Run, number: int) -> None:
+    producer.begin_transaction()
+    producer.produce(run.name, value_of(number), key_of(number), 0)
+    producer.flush(LIMIT_S)
+
+
+@contextmanager
+def committed_reader(run: Run, partition: int) -> Iterator[Consumer]:
+    with closing(consumer(run, isolation_level="read_committed")) as reader:
+        reader.assign([TopicPartition(run.name, partition, 0)])
+        yield reader
+
+
+def error_of(call: Callable[[float], object]) -> int:
+    try:
+        call(LIMIT_S)
+    except KafkaException as error:
+        return int(error.args[0].code())
+    return 0
+
+
+@scenario
+def exactly_once(run: Run) -> None:
+    send(run, 6)
+    producer = transactional(run)
+    with committed_reader(run, 0) as reader:
+        for number in range(6):
+            for commits in (False, True) if number % 2 else (True,):
+                (record,) = take(reader, 1)
+                producer.begin_transaction()
+                producer.produce(run.name, record.value(), record.key(), 1)
+                after = TopicPartition(run.name, 0, (record.offset() or 0) + 1)
+                producer.send_offsets_to_transaction([after], reader.consumer_group_metadata(), LIMIT_S)
+                (producer.commit_transaction if commits else producer.abort_transaction)(LIMIT_S)
+                if not commits:
+                    reader.seek(TopicPartition(run.name, 0, record.offset() or 0))
+        run.report("committed", committed(reader, run)[0].offset)
+    with committed_reader(run, 1) as reader:
+        run.report("copied", format_records(take(reader, 6)))
+
+
+@scenario
+def fenced_producer(run: Run) -> None:
+    first = transactional(run)
+    begin(first, run, 0)
+    second = transactional(run)
+    begin(second, run, 1)
+    run.report("error", error_of(first.commit_transaction))
+    second.commit_transaction(LIMIT_S)
+    with committed_reader(run, 0) as reader:
+        run.report("read", format_records(take(reader, 1)))
+
+
+@scenario
+def transaction_timeout(run: Run) -> None:
+    producer = transactional(run, timeout_ms=1000)
+    begin(producer, run, 0)
+    plain = Producer({"bootstrap.servers": run.bootstrap, "linger.ms": 5})
+    plain.produce(run.name, value_of(1), key_of(1), 0)
+    plain.flush(LIMIT_S)
+    with committed_reader(run, 0) as reader:
+        run.report("read", format_records(take(reader, 1)))
+    run.report("error", error_of(producer.commit_transaction))
 
 
 @scenario

@@ -280,6 +280,70 @@ def lag(run: Run) -> None:
     run.report("lag", end - committed)
 
 
+def transactional(run: Run, timeout_ms: int = 60_000) -> KafkaProducer:
+    producer = KafkaProducer(
+        bootstrap_servers=run.bootstrap, transactional_id=run.name, transaction_timeout_ms=timeout_ms
+    )
+    producer.init_transactions()
+    return producer
+
+
+def begin(producer: KafkaProducer, run: Run, number: int) -> None:
+    producer.begin_transaction()
+    producer.send(run.name, key=key_of(number), value=value_of(number), partition=0).get(LIMIT_S)
+
+
+@contextmanager
+def committed_reader(run: Run, partition: int, group: bool = False) -> Iterator[KafkaConsumer]:
+    with closing(consumer(run, group, isolation_level="read_committed")) as reader:
+        reader.assign([TopicPartition(run.name, partition)])
+        yield reader
+
+
+@scenario
+def exactly_once(run: Run) -> None:
+    send(run, 6)
+    source = TopicPartition(run.name, 0)
+    with closing(transactional(run)) as producer, committed_reader(run, 0, group=True) as reader:
+        for number in range(6):
+            for commits in (False, True) if number % 2 else (True,):
+                (record,) = take(reader, 1)
+                producer.begin_transaction()
+                producer.send(run.name, key=record.key, value=record.value, partition=1)
+                producer.send_offsets_to_transaction({source: offset(record.offset + 1)}, run.name)
+                (producer.commit_transaction if commits else producer.abort_transaction)()
+                if not commits:
+                    reader.seek(source, record.offset)
+        run.report("committed", reader.committed(source))
+    with committed_reader(run, 1) as reader:
+        run.report("copied", format_records(take(reader, 6)))
+
+
+@scenario
+def fenced_producer(run: Run) -> None:
+    first = transactional(run)
+    begin(first, run, 0)
+    with closing(transactional(run)) as second:
+        begin(second, run, 1)
+        run.report("error", error_of(first.commit_transaction))
+        second.commit_transaction()
+    with committed_reader(run, 0) as reader:
+        run.report("read", format_records(take(reader, 1)))
+    first.close(0)
+
+
+@scenario
+def transaction_timeout(run: Run) -> None:
+    producer = transactional(run, timeout_ms=1000)
+    begin(producer, run, 0)
+    with closing(KafkaProducer(bootstrap_servers=run.bootstrap)) as plain:
+        plain.send(run.name, key=key_of(1), value=value_of(1), partition=0).get(LIMIT_S)
+    with committed_reader(run, 0) as reader:
+        run.report("read", format_records(take(reader, 1)))
+    run.report("error", error_of(producer.commit_transaction))
+    producer.close(0)
+
+
 @scenario
 def list_groups(run: Run) -> None:
     commit(run, 1)

@@ -133,6 +133,7 @@ for name, reason in {
     "delete-group": "has no group requests",
     "list-group-offsets": "has no group requests",
     "delete-offsets": "has no group requests",
+    **dict.fromkeys(("exactly-once", "fenced-producer", "transaction-timeout"), "has no transactions"),
 }.items():
     unsupported(name, reason)
 main()

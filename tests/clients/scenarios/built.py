@@ -11,7 +11,12 @@ from tests.oracle.java import compiled, java_command
 from tests.requirements import need_go, need_node, need_npm
 
 DRIVERS = Path(__file__).parents[1] / "drivers"
-JAVA_SINCE = {"TopicScenarios.java": (0, 11), "GroupScenarios.java": (2, 0), "OffsetScenarios.java": (2, 4)}
+JAVA_SINCE = {
+    "TopicScenarios.java": (0, 11),
+    "TransactionScenarios.java": (0, 11),
+    "GroupScenarios.java": (2, 0),
+    "OffsetScenarios.java": (2, 4),
+}
 """The first release of kafka-clients with the API of a source file."""
 
 

@@ -55,9 +55,13 @@ def java(
     )
 
 
+TRANSACTIONS = ("exactly-once", "fenced-producer", "transaction-timeout")
 KCAT_NO_GROUPS = "has no group requests"
 KCAT_NO_METADATA = "commits no metadata"
 KCAT_COMMITS = "commits only when it ends"
+
+LIBRDKAFKA_FENCED = -144
+"""librdkafka's own error code."""
 
 JAVA_2_0 = {
     "static-member": "no static members before 2.3",
@@ -71,6 +75,7 @@ JAVA_1 = JAVA_2_0 | dict.fromkeys(
 JAVA_0_9 = {
     "create-topic": "no admin client before 0.11",
     "idempotent-produce": "its producer is not idempotent before 0.11",
+    **dict.fromkeys(TRANSACTIONS, "no transactions before 0.11"),
 }
 JAVA_KNOWN_RESULTS = {("unknown-topic", "error"): "KafkaException"}
 """Before 2.0 the exception has no error code."""
@@ -89,7 +94,11 @@ CLIENTS = (
     Client(
         name="confluent-kafka",
         command=python("confluent_driver"),
-        known_results={("metadata-too-large", "length"): 4095},
+        known_results={
+            ("metadata-too-large", "length"): 4095,
+            ("fenced-producer", "error"): LIBRDKAFKA_FENCED,
+            ("transaction-timeout", "error"): LIBRDKAFKA_FENCED,
+        },
         unsupported={"delete-offsets": "its admin client does not delete offsets"},
     ),
     Client(
@@ -107,6 +116,7 @@ CLIENTS = (
             "delete-group": KCAT_NO_GROUPS,
             "list-group-offsets": KCAT_NO_GROUPS,
             "delete-offsets": KCAT_NO_GROUPS,
+            **dict.fromkeys(TRANSACTIONS, "has no transactions"),
         },
     ),
     java("0.9.0.1", unsupported=JAVA_1 | JAVA_0_9, known_results=JAVA_KNOWN_RESULTS, real=(OLD,)),
@@ -116,6 +126,13 @@ CLIENTS = (
     java("2.8.2", unsupported={}, known_results={}, real=(OLD, NEW)),
     java(NEW, unsupported={}, known_results={}, real=(OLD, NEW)),
     Client(name="franz-go", command=built.go("franz"), needs_runtime=True),
+    Client(
+        name="franz-go-kip-848",
+        command=lambda: ["env", "GROUP_PROTOCOL=consumer", *built.go("franz")()],
+        unsupported={"static-member": "a static member that comes back gets no partitions, from Kafka 4.4.0 neither"},
+        real=(NEW,),
+        needs_runtime=True,
+    ),
     Client(name="sarama", command=built.go("sarama"), needs_runtime=True),
     Client(
         name="kafkajs",

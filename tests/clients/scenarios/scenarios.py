@@ -41,6 +41,15 @@ def _is_divided(both: Any, _: Mapping[str, Any]) -> bool:
 
 
 ALL = [0, 1, 2, 3]
+FENCED = Matching(
+    "INVALID_PRODUCER_EPOCH or PRODUCER_FENCED",
+    lambda error, _: error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED),
+)
+LAST = Matching("6, or 5 as long as the broker ends the last transaction", lambda offset, _: offset in (5, 6))
+TIMED_OUT = Matching(
+    "INVALID_PRODUCER_EPOCH, PRODUCER_FENCED or INVALID_TXN_STATE",
+    lambda error, results: FENCED.matches(error, results) or error == ErrorCode.INVALID_TXN_STATE,
+)
 DIVIDED = Matching("two partitions each", _is_divided)
 NOTE = [7, '"zweite" Notiz - ü']
 
@@ -128,4 +137,7 @@ SCENARIOS = (
         results={"acknowledged": 100, "last": 99, "read": records(range(100))},
         broker_results={"producers": 1},
     ),
+    Scenario(name="exactly-once", partitions=2, results={"committed": LAST, "copied": records(range(6))}),
+    Scenario(name="fenced-producer", partitions=1, results={"error": FENCED, "read": records(range(1, 2))}),
+    Scenario(name="transaction-timeout", partitions=1, results={"read": records(range(1, 2)), "error": TIMED_OUT}),
 )

@@ -10,7 +10,8 @@ import confluent_kafka
 from tests.clients.scenarios.built import DRIVERS
 from tests.requirements import need_kcat
 
-GO_MODULES = {"franz-go": "github.com/twmb/franz-go", "sarama": "github.com/IBM/sarama"}
+FRANZ_GO = "github.com/twmb/franz-go"
+GO_MODULES = {"franz-go": FRANZ_GO, "franz-go-kip-848": FRANZ_GO, "sarama": "github.com/IBM/sarama"}
 
 
 def version_of(client: str) -> str:

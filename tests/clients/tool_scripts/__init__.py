@@ -2,7 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.clients.tool_scripts import configs, groups, others, records, resets, topics
+from tests.clients.tool_scripts import (
+    configs,
+    features,
+    groups,
+    others,
+    records,
+    resets,
+    share_groups,
+    streams_groups,
+    topics,
+    transactions,
+    users,
+)
 from tests.clients.tool_steps import Action
 
 SCRIPTS: Mapping[str, Sequence[Action]] = {
@@ -18,5 +30,12 @@ SCRIPTS: Mapping[str, Sequence[Action]] = {
     "offsets and deletions of records": records.COUNTED,
     "configs of topics": configs.OF_TOPICS,
     "configs of brokers": configs.OF_BROKERS,
+    "configs of groups": configs.OF_GROUPS,
+    "transactions": transactions.STEPS,
+    "hanging transactions": transactions.HANGING,
+    "SCRAM credentials": users.CREDENTIALS,
+    "features": features.STEPS,
+    "share groups": share_groups.STEPS,
+    "streams groups": streams_groups.STEPS,
     "others": others.STEPS,
 }

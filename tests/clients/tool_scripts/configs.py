@@ -1,4 +1,4 @@
-"""Configs of topics and brokers: describe and alter."""
+"""Configs of topics, brokers and groups: describe and alter."""
 
 from tests.clients.tool_steps import query, run, wait
 from tests.clients.tools import CLIENT_METRICS, CONFIGS, TOPICS
@@ -66,8 +66,42 @@ OF_BROKERS = (
     query(CONFIGS, "--describe --entity-type brokers", "Default configs for brokers in the cluster are:"),
     query(CONFIGS, "--describe --entity-type brokers --entity-name 7", "The broker '7' doesn't exist"),
     query(CONFIGS, "--describe --entity-type brokers --entity-name x", "must be a valid integer broker id"),
-    query(CONFIGS, "--describe --entity-type groups --entity-name unknown", "doesn't exist"),
     query(CONFIGS, "--describe --entity-type client-metrics"),
     query(CLIENT_METRICS, "--list"),
     query(CLIENT_METRICS, "--describe"),
+)
+
+ONE_GROUP, OTHER = "--entity-type groups --entity-name configured-group", "--entity-type groups --entity-name other"
+
+OF_GROUPS = (
+    query(CONFIGS, "--describe --entity-type groups"),
+    query(CONFIGS, f"--describe {ONE_GROUP}", "doesn't exist"),
+    query(CONFIGS, f"--describe {ONE_GROUP} --all", "group.share.session.timeout.ms=45000"),
+    run(
+        CONFIGS,
+        f"--alter {ONE_GROUP} --add-config consumer.session.timeout.ms=50000,share.auto.offset.reset=earliest",
+        "Completed updating config for group configured-group.",
+    ),
+    query(CONFIGS, f"--describe {ONE_GROUP}", "consumer.session.timeout.ms=50000"),
+    query(CONFIGS, f"--describe {ONE_GROUP} --all", "share.auto.offset.reset=earliest"),
+    run(CONFIGS, f"--alter {OTHER} --add-config share.isolation.level=read_committed", "Completed updating"),
+    query(CONFIGS, "--describe --entity-type groups", "share.isolation.level=read_committed"),
+    query(CONFIGS, "--describe --entity-type groups --all", "consumer.session.timeout.ms=50000"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --add-config no.such=1", "Unknown group config name: no.such"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --add-config consumer.session.timeout.ms=soon", "Invalid value soon"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --add-config consumer.session.timeout.ms=5", "must be in the range"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --add-config consumer.heartbeat.interval.ms=15001", "must be in the range"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --add-config share.auto.offset.reset=by_duration:PT1H", "Completed updating"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --delete-config consumer.session.timeout.ms", "Completed updating"),
+    query(CONFIGS, f"--describe {ONE_GROUP}", "by_duration:PT1H"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --delete-config share.session.timeout.ms", "Completed updating"),
+    run(CONFIGS, f"--alter {ONE_GROUP} --delete-config share.auto.offset.reset", "Completed updating"),
+    query(CONFIGS, f"--describe {ONE_GROUP}", "doesn't exist"),
+    run(CONFIGS, "--alter --entity-type groups --add-config consumer.session.timeout.ms=50000", "entity"),
+    run(
+        CONFIGS,
+        "--alter --entity-type groups --entity-default --add-config consumer.session.timeout.ms=50000",
+        "An entity name must be specified",
+    ),
+    run(CONFIGS, "--describe --group configured-group", "doesn't exist"),
 )

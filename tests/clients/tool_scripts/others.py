@@ -1,17 +1,7 @@
-"""The cluster, and features that kproto does not have: quotas, users, tokens, ACLs, share groups."""
+"""The cluster, and features that kproto does not have: quotas, users, tokens, ACLs."""
 
 from tests.clients.tool_steps import query, run, topic
-from tests.clients.tools import (
-    ACLS,
-    CLUSTER,
-    CONFIGS,
-    ELECTIONS,
-    FEATURES,
-    REASSIGNMENTS,
-    SHARE_GROUPS,
-    STREAMS_GROUPS,
-    TRANSACTIONS,
-)
+from tests.clients.tools import ACLS, CLUSTER, CONFIGS, ELECTIONS, REASSIGNMENTS, STREAMS_GROUPS
 
 STEPS = (
     topic("elected", 2),
@@ -19,15 +9,10 @@ STEPS = (
     run(ELECTIONS, "--election-type unclean --topic elected --partition 0", "Valid replica already elected"),
     run(ELECTIONS, "--election-type preferred --topic not-there --partition 0", "not-there"),
     run(ELECTIONS, "--election-type preferred --all-topic-partitions"),
-    query(TRANSACTIONS, "list", "TransactionalId"),
-    query(TRANSACTIONS, "describe --transactional-id unknown", "unknown"),
-    query(TRANSACTIONS, "find-hanging --broker-id 1", "Topic"),
-    query(FEATURES, "--bootstrap-server ADDRESS describe", "Feature: metadata.version"),
     query(CLUSTER, "cluster-id --bootstrap-server ADDRESS", "DIFFERENT"),
     query(ACLS, "--list", "No Authorizer is configured"),
     query(REASSIGNMENTS, "--list", "No partition reassignments found."),
     query(STREAMS_GROUPS, "--list"),
-    query(SHARE_GROUPS, "--list"),
     query(CONFIGS, "--describe --entity-type users"),
     query(CONFIGS, "--describe --entity-type clients"),
     query(CONFIGS, "--describe --entity-type ips"),

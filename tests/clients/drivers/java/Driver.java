@@ -15,7 +15,8 @@ import java.util.concurrent.TimeUnit;
 public final class Driver {
     private static final int CONCURRENCY = 6;
     private static final List<String> CLASSES = Arrays.asList(
-        "RecordScenarios", "MemberScenarios", "CommitScenarios", "TopicScenarios", "GroupScenarios", "OffsetScenarios");
+        "RecordScenarios", "MemberScenarios", "CommitScenarios", "TopicScenarios", "GroupScenarios", "OffsetScenarios",
+        "TransactionScenarios");
 
     public static void main(String[] args) throws InterruptedException {
         ExecutorService pool = Executors.newFixedThreadPool(CONCURRENCY);

@@ -44,6 +44,15 @@ final class Reader implements AutoCloseable {
         return reader;
     }
 
+    /** Reads one partition, with isolation.level read_committed. */
+    static Reader committed(Run run, String group, int partition) {
+        Map<String, String> committed = Collections.singletonMap("isolation.level", "read_committed");
+        Reader reader = new Reader(consumer(run.bootstrap, group, committed));
+        reader.partitions.add(new TopicPartition(run.name, partition));
+        reader.consumer.assign(reader.partitions);
+        return reader;
+    }
+
     static KafkaConsumer<String, String> consumer(String bootstrap, String group, Map<String, String> more) {
         Properties config = new Properties();
         config.put("bootstrap.servers", bootstrap);

@@ -39,14 +39,25 @@ export async function withAdmin(run, work, settings = {}) {
   }
 }
 
-/** Write numbered records to the partitions in turn, one request each; return the acknowledged offsets per partition. */
-export async function send(run, count, { partitions = 1, idempotent = false } = {}) {
+async function connectedProducer(run, settings) {
   const producer = kafka(run).producer({
-    idempotent,
     allowAutoTopicCreation: false,
     createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    ...settings,
   });
   await producer.connect();
+  return producer;
+}
+
+export const plainProducer = (run) => connectedProducer(run, {});
+
+/** Return a producer with the run's name as transactional id. */
+export const transactional = (run, transactionTimeout = 60_000) =>
+  connectedProducer(run, { transactionalId: run.name, transactionTimeout, idempotent: true, maxInFlightRequests: 1 });
+
+/** Write numbered records to the partitions in turn, one request each; return the acknowledged offsets per partition. */
+export async function send(run, count, { partitions = 1, idempotent = false } = {}) {
+  const producer = await connectedProducer(run, { idempotent });
   const offsets = Array.from({ length: partitions }, () => []);
   for (const [n, record] of numbered(count).entries()) {
     const partition = n % partitions;
@@ -88,7 +99,7 @@ export class Member {
     await this.#consumer.run({
       autoCommit: false,
       eachMessage: async ({ partition, message }) => {
-        this.#records.push({ partition, formatted: `${message.key}=${message.value}` });
+        this.#records.push({ partition, offset: Number(message.offset), formatted: `${message.key}=${message.value}` });
       },
     });
   }
@@ -102,6 +113,13 @@ export class Member {
   async take(count) {
     await waitUntil(`${count} records`, () => this.#records.length >= count);
     return this.#records.splice(0, count);
+  }
+
+  /** Return the next record of a partition, whose offset is this one; drop the records before it. */
+  async takeFrom(partition, offset) {
+    const isNext = (record) => record.partition === partition && record.offset === offset;
+    const index = await waitUntil(`offset ${offset}`, () => this.#records.findIndex(isNext) + 1);
+    return this.#records.splice(0, index)[index - 1];
   }
 
   async takeFormatted(count) {

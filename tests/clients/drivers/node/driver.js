@@ -3,6 +3,7 @@
 import * as admin from "./admin.js";
 import { Member } from "./clients.js";
 import * as records from "./records.js";
+import * as transactions from "./transactions.js";
 import { main } from "./contract.js";
 
 async function twoMembers(run) {
@@ -29,4 +30,7 @@ await main({
   "delete-group": admin.deleteGroup,
   "list-group-offsets": admin.listGroupOffsets,
   "idempotent-produce": records.idempotentProduce,
+  "exactly-once": transactions.exactlyOnce,
+  "fenced-producer": transactions.fencedProducer,
+  "transaction-timeout": transactions.transactionTimeout,
 });

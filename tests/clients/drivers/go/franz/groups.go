@@ -38,25 +38,43 @@ func describeGroup(r *run) error {
 		if err != nil {
 			return err
 		}
-		r.Report("state", group.State)
-		r.Report("members", len(group.Members))
-		r.Report("assigned", contract.Sorted(slices.Collect(maps.Keys(group.AssignedPartitions()[r.Name]))))
+		r.Report("state", group.state)
+		r.Report("members", group.members)
+		r.Report("assigned", contract.Sorted(slices.Collect(maps.Keys(group.assigned[r.Name]))))
 		if err := member.Close(); err != nil {
 			return err
 		}
 		group, err = waitForMembers(admin, r, 0)
-		r.Report("then", group.State)
+		r.Report("then", group.state)
 		return err
 	})
 }
 
+// described is what both descriptions of a group have.
+type described struct {
+	state    string
+	members  int
+	assigned kadm.TopicsSet
+}
+
+func describe(admin *kadm.Client, r *run) (described, error) {
+	if speaksConsumerProtocol {
+		groups, err := admin.DescribeConsumerGroups(background, r.Name)
+		group := groups[r.Name]
+		return described{group.State, len(group.Members), group.AssignedPartitions()}, err
+	}
+	groups, err := admin.DescribeGroups(background, r.Name)
+	group := groups[r.Name]
+	return described{group.State, len(group.Members), group.AssignedPartitions()}, err
+}
+
 // waitForMembers describes the group until it has this many members.
-func waitForMembers(admin *kadm.Client, r *run, count int) (kadm.DescribedGroup, error) {
-	var group kadm.DescribedGroup
+func waitForMembers(admin *kadm.Client, r *run, count int) (described, error) {
+	var group described
 	err := contract.WaitUntil("the group's members", func() (bool, error) {
-		groups, err := admin.DescribeGroups(background, r.Name)
-		group = groups[r.Name]
-		return len(group.Members) == count, err
+		var err error
+		group, err = describe(admin, r)
+		return group.members == count, err
 	})
 	return group, err
 }

@@ -1,10 +1,12 @@
-// The scenarios with franz-go: BOOTSTRAP PREFIX SCENARIO...
+// The scenarios with franz-go: BOOTSTRAP PREFIX SCENARIO... With GROUP_PROTOCOL=consumer its members use the consumer
+// protocol (KIP-848).
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -18,8 +20,10 @@ type run = contract.Run
 
 var background = context.Background()
 
+var speaksConsumerProtocol = os.Getenv("GROUP_PROTOCOL") == "consumer"
+
 func main() {
-	contract.Main(map[string]contract.Scenario{
+	scenarios := map[string]contract.Scenario{
 		"create-topic":         createTopic,
 		"produce-100":          produce100,
 		"idempotent-produce":   idempotentProduce,
@@ -38,7 +42,14 @@ func main() {
 		"delete-group":         deleteGroup,
 		"list-group-offsets":   listGroupOffsets,
 		"delete-offsets":       deleteOffsets,
-	})
+		"exactly-once":         exactlyOnce,
+		"fenced-producer":      fencedProducer,
+		"transaction-timeout":  transactionTimeout,
+	}
+	if speaksConsumerProtocol {
+		delete(scenarios, "static-member")
+	}
+	contract.Main(scenarios)
 }
 
 func client(r *run, more ...kgo.Opt) (*kgo.Client, error) {
@@ -54,6 +65,9 @@ func client(r *run, more ...kgo.Opt) (*kgo.Client, error) {
 
 // member is a client in the group; later settings override earlier ones.
 func member(r *run, more ...kgo.Opt) (*kgo.Client, error) {
+	if speaksConsumerProtocol {
+		more = append(more, kgo.ServerSideBalancer())
+	}
 	return client(r, append([]kgo.Opt{
 		kgo.ConsumerGroup(r.Name),
 		kgo.ConsumeTopics(r.Name),

@@ -35,6 +35,9 @@ func main() {
 		"delete-group":         deleteGroup,
 		"list-group-offsets":   listGroupOffsets,
 		"delete-offsets":       deleteOffsets,
+		"exactly-once":         exactlyOnce,
+		"fenced-producer":      fencedProducer,
+		"transaction-timeout":  transactionTimeout,
 	})
 }
 

@@ -43,7 +43,11 @@ func sendTen(r *run) error {
 
 // readFrom reads a partition from an offset on, without a group.
 func readFrom(r *run, partition int32, offset int64, count int) ([]string, error) {
-	consumer, err := sarama.NewConsumer(addresses(r), settings())
+	return readWith(settings(), r, partition, offset, count)
+}
+
+func readWith(config *sarama.Config, r *run, partition int32, offset int64, count int) ([]string, error) {
+	consumer, err := sarama.NewConsumer(addresses(r), config)
 	if err != nil {
 		return nil, err
 	}
