@@ -100,11 +100,11 @@ def test_an_unknown_name_is_refused_in_one_line(name: str, why: str) -> None:
 
 
 def test_a_setting_without_effect_is_accepted_only_at_its_default() -> None:
-    with pytest.raises(SettingError, match="does nothing in kproto yet: leave it out, or at 5000"):
-        Settings.from_mapping({"offsets.commit.timeout.ms": "6000"})
+    with pytest.raises(SettingError, match="does nothing in kproto yet: leave it out, or at 5242880"):
+        Settings.from_mapping({"offsets.load.buffer.size": "6000"})
     with pytest.raises(SettingError, match=r"does nothing in kproto yet: leave it out$"):
         Settings.from_mapping({"broker.rack": "r"})
-    assert Settings.from_mapping({"offsets.commit.timeout.ms": "5000"}).int("offsets.commit.timeout.ms") == 5000
+    assert Settings.from_mapping({"offsets.load.buffer.size": "5242880"}).int("offsets.load.buffer.size") == 5242880
 
 
 @pytest.mark.parametrize("assignment", ["num.partitions", "", "num.partitions 3"])
@@ -235,3 +235,47 @@ def test_all_faults_of_a_config_file_are_listed() -> None:
     with pytest.raises(SettingError) as caught:
         Settings().with_config_file({"num.partitions": "x", "num.io.threads": "x", "log.retention.hours": "0"})
     assert [line.split()[0] for line in str(caught.value).splitlines()] == ["num.partitions", "log.retention.hours"]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (
+            {"group.consumer.session.timeout.ms": "3000"},
+            "group.consumer.min.session.timeout.ms (45000) must be at most group.consumer.session.timeout.ms (3000)",
+        ),
+        (
+            {"group.consumer.heartbeat.interval.ms": "20000"},
+            "interval.ms (20000) must be at most group.consumer.max.heartbeat.interval.ms (15000)",
+        ),
+        (
+            {"group.consumer.session.timeout.ms": "5000", "group.consumer.min.session.timeout.ms": "5000"},
+            "group.consumer.heartbeat.interval.ms (5000) must be less than group.consumer.session.timeout.ms (5000)",
+        ),
+        ({"group.share.record.lock.duration.ms": "5000"}, "group.share.min.record.lock.duration.ms (15000) must be at"),
+        ({"group.share.max.share.sessions": "100"}, "group.share.max.size (200) must be at most"),
+        ({"group.share.assignment.interval.ms": "20000"}, "group.share.max.assignment.interval.ms (15000)"),
+        ({"group.streams.session.timeout.ms": "3000"}, "group.streams.min.session.timeout.ms (45000) must be at most"),
+    ],
+)
+def test_settings_of_groups_that_contradict_each_other_are_refused(given: dict[str, str], why: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        Settings.from_mapping(given)
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(SettingError):
+        Settings().with_assignments([f"{name}={value}" for name, value in given.items()])
+
+
+def test_settings_of_groups_are_not_compared_in_releases_without_them() -> None:
+    settings = Settings.from_mapping({"group.consumer.session.timeout.ms": "3000"}, KafkaVersion.named("2.8"))
+    assert settings.int("group.consumer.session.timeout.ms") == 3000
+
+
+def test_one_source_may_give_a_limit_that_another_needs() -> None:
+    settings, _ = Settings().with_config_file({"group.consumer.session.timeout.ms": "3000"})
+    settings = settings.with_assignments(
+        ["group.consumer.min.session.timeout.ms=1000", "group.consumer.heartbeat.interval.ms=1000",
+         "group.consumer.min.heartbeat.interval.ms=500"]
+    )  # fmt: skip
+    assert settings.int("group.consumer.session.timeout.ms") == 3000

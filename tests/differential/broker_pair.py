@@ -26,6 +26,9 @@ SLOWER_BROKER_LIMIT_S = 20.0
 """How much later than the other a broker may respond."""
 PROPAGATION_LIMIT_S = 5.0
 """How long after a change the brokers' responses may differ."""
+BUSY_LIMIT_S = 3.0
+"""How long a broker may be busy with the request before."""
+BUSY_PAUSE_S = 0.005
 QUIET_S = 0.12
 """After this time without a response, the pending responses count as deferred."""
 UNNAMED_MEMBER_ID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -65,6 +68,8 @@ class ComparedBroker:
         self.connections: dict[int, RawClient] = {}
         self.pending: dict[int, tuple[type[Request], int]] = {}
         """The request class and version of each connection that waits for a response."""
+        self.producers: dict[int, str] = {}
+        """The names of producer ids, which replace them in responses."""
         self._values: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
 
@@ -72,7 +77,7 @@ class ComparedBroker:
         """Close the connections and forget all named values."""
         for connection in self.connections.values():
             connection.socket.close()
-        for attribute in (self.connections, self.pending, self._values, self._names):
+        for attribute in (self.connections, self.pending, self.producers, self._values, self._names):
             attribute.clear()
 
     def connection(self, slot: int) -> RawClient:
@@ -98,6 +103,10 @@ class ComparedBroker:
         if isinstance(value, (str, bytes)) and value in self._names:
             return f"<{self._names[value]}>"
         return UNNAMED_MEMBER_ID.sub("-?", value) if isinstance(value, str) else value
+
+    def send(self, slot: int, request: Request, version: int) -> None:
+        self.connection(slot).send((request, version))
+        self.pending[slot] = type(request), version
 
     def read(self, slot: int) -> Any:
         """Return the pending response of a connection."""
@@ -149,14 +158,36 @@ class BrokerPair:
         """
         for broker in self.brokers:
             request = build(broker)
-            broker.connection(slot).send((request, version))
-            broker.pending[slot] = type(request), version
-        sent = self._sent[slot] = SentRequest(type(request).__name__.removesuffix("Request"), version, note)
-        self.transcript.append(f"{slot}: {sent.api} v{version} {note} {_short(self.normalized(broker, request))}")
+            broker.send(slot, request, version)
+        self._note_sent(slot, request, version, note)
         found = dict(self._read_responses())
         for responded_slot, responses in sorted(found.items()):
             self._compare(responded_slot, responses)
         return found
+
+    def send_until_idle(
+        self, slot: int, build: BuildRequest, version: int, is_busy: Callable[[Any], bool]
+    ) -> Responses:
+        """Send a request to each broker, again while the broker is busy; compare the last responses.
+
+        Raises:
+            Difference: the last responses differ.
+        """
+        found = []
+        for broker in self.brokers:
+            limit = time.monotonic() + BUSY_LIMIT_S
+            request = build(broker)
+            while True:
+                broker.send(slot, request, version)
+                response = broker.read(slot)
+                if not is_busy(response) or time.monotonic() > limit:
+                    break
+                time.sleep(BUSY_PAUSE_S)
+            found.append(response)
+        self._note_sent(slot, request, version, "")
+        responses = Responses(*found)
+        self._compare(slot, responses)
+        return responses
 
     def send_until_equal(self, slot: int, build: BuildRequest, version: int) -> None:
         """Repeat a request that changes nothing until the responses are equal: real brokers propagate changes.
@@ -174,6 +205,12 @@ class BrokerPair:
                 time.sleep(0.05)
             else:
                 return
+
+    def _note_sent(self, slot: int, request: Request, version: int, note: str) -> None:
+        """Note the request as the last broker gets it."""
+        sent = self._sent[slot] = SentRequest(type(request).__name__.removesuffix("Request"), version, note)
+        shown = _short(self.normalized(self.brokers[-1], request))
+        self.transcript.append(f"{slot}: {sent.api} v{version} {note} {shown}")
 
     def _read_responses(self) -> Iterator[tuple[int, Responses]]:
         received: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
@@ -218,6 +255,8 @@ class BrokerPair:
             fields = {
                 field.name: self.normalized(broker, getattr(value, field.name)) for field in fields_of(type(value))
             }
+            if fields.get("producer_id") in broker.producers:
+                fields["producer_id"] = broker.producers[fields["producer_id"]]
             self._normalize(value, fields)
             return fields
         if isinstance(value, tuple):

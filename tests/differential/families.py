@@ -1,4 +1,4 @@
-"""The families of random requests: groups, records, topics, transactions."""
+"""The families of random requests: groups, records, topics, transactions, and their producers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from tests.commandline.commands import kproto_started, line_of
-from tests.differential import groups, records, topics, transactions
+from tests.differential import groups, producers, records, topics, transactions
 from tests.differential.broker_pair import ComparedBroker
 from tests.differential.history import FoundDifference, History, common_versions, run_histories
 from tests.interop.kproto_process import LISTENING
@@ -30,6 +30,7 @@ FAMILIES = {
     "groups": Family(groups.GroupHistory, groups.SETTINGS),
     "records": Family(records.RecordHistory, records.SETTINGS),
     "topics": Family(topics.TopicHistory, topics.SETTINGS),
+    "producers": Family(producers.ProducerHistory, producers.SETTINGS),
     "transactions": Family(transactions.TransactionHistory, records.SETTINGS, transactions.NEWER_SETTINGS),
 }
 

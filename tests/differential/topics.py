@@ -1,7 +1,10 @@
-"""Random admin clients of a few topics: valid and invalid requests to create, alter, describe and delete them."""
+"""Random admin clients of a few topics and groups: valid and invalid requests to create, alter, describe and delete
+them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kproto.declaration import Struct
@@ -29,6 +32,7 @@ from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Alt
 from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as AlteredResource
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from tests.differential import group_configs
 from tests.differential.broker_pair import ComparedBroker, Difference
 from tests.differential.history import History, topic_id
 
@@ -73,7 +77,7 @@ class TopicHistory(History):
         self.count = 0
 
     def step(self) -> None:
-        actions = {
+        actions: dict[Callable[[], None], int] = {
             self.create: 24,
             self.delete: 5,
             self.add_partitions: 8,
@@ -83,6 +87,14 @@ class TopicHistory(History):
             self.metadata: 16,
             self.describe_partitions: 4,
         }
+        if self.release >= (4, 0):
+            of_groups = {
+                group_configs.alter: 4,
+                group_configs.alter_incrementally: 10,
+                group_configs.describe: 6,
+                group_configs.list_groups: 2,
+            }
+            actions |= {partial(action, self): weight for action, weight in of_groups.items()}
         self.random.choices(list(actions), list(actions.values()))[0]()
 
     def learn(self, broker: ComparedBroker, slot: int, response: Any) -> None:

@@ -69,7 +69,7 @@ def real_kafka(
         version: x.y.z of the release.
         brokers: number of brokers.
         up: number of brokers to start, from node 1 on; `Cluster.start` starts the others. All by default.
-        props: settings of each broker; an empty value removes a setting of the script.
+        props: settings of each broker; an empty value removes a setting of the script, +V adds V to its list.
     """
     with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
         settings = [word for key, value in (props or {}).items() for word in ("--prop", f"{key}={value}")]

@@ -1,13 +1,17 @@
-"""KIP-115 with too few brokers, as a script for real clusters and for kproto (BA-50 to BA-53).
+"""KIP-115 with too few brokers, as scripts for real clusters and for kproto (BA-50 to BA-53).
 
-A cluster of three starts with one broker. With one, two and three brokers up, the script sends to the first broker the
-requests of a client that looks for a coordinator and of an admin client that creates topics, and records the error
-codes. While brokers are missing, it records the first response; with three brokers, it repeats each request until it
-succeeds.
+`grow`: a cluster of three starts with one broker. With one, two and three brokers up, the script sends to the first
+broker the requests of a client that looks for a coordinator and of an admin client that creates topics, and records the
+error codes. While brokers are missing, it records the first response; with three brokers, it repeats each request until
+it succeeds.
+
+The other scripts begin with three brokers and lose some: before a client needs an internal topic, while it is created
+and the cluster has not noticed the loss yet, and afterwards; or they ask for more replicas than there are brokers.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +25,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
-from tests.waiting import wait_until
+from tests.waiting import STEP_S, wait_until
 
 BROKERS = 3
 PARTITIONS = 4
@@ -33,6 +37,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": str(PARTITIONS),
 }
 GROUP, TRANSACTION = 0, 1
+FOUR = {**SETTINGS, "offsets.topic.replication.factor": "4", "transaction.state.log.replication.factor": "4"}
+ATTEMPTS = 20
 INTERNAL = {"__consumer_offsets": GROUP, "__transaction_state": TRANSACTION}
 """The internal topics, with the key type of FindCoordinator."""
 
@@ -46,6 +52,19 @@ class GrowingCluster(Protocol):
 
     def start(self, node_id: int) -> None:
         """Start a broker; return when the others know it."""
+
+
+class FailingCluster(GrowingCluster, Protocol):
+    """A cluster of three running brokers."""
+
+    def stop(self, node_id: int) -> None:
+        """Stop a broker; return when the others know it."""
+
+    def kill(self, node_id: int) -> None:
+        """Kill a broker; the others do not know it yet."""
+
+    def wait_noticed(self) -> None:
+        """Let the session of a killed broker time out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +98,84 @@ def create_manually(cluster: GrowingCluster) -> list[Step]:
             Step(1, "find", _coordinator(client, GROUP)),
             Step(1, "metadata", _metadata(client, "__consumer_offsets")),
         ]
+
+
+def lose_before(cluster: FailingCluster) -> list[Step]:
+    """One broker, then two are gone before a client has asked for a coordinator; then they come back."""
+    steps = []
+    with RawClient(cluster.bootstrap) as client:
+        for running in (2, 1):
+            cluster.stop(running + 1)
+            _create(client, f"orders-{running}", 1)
+            for name, key_type in INTERNAL.items():
+                _settle(client, key_type)
+                steps.append(Step(running, f"find for {name}", _coordinator(client, key_type)))
+                steps.append(Step(running, f"metadata of {name}", _metadata(client, name)))
+        for node_id in (2, 3):
+            cluster.start(node_id)
+        steps += [Step(BROKERS, *step) for step in _steps_at_the_end(client)]
+    return steps
+
+
+def _settle(client: RawClient, key_type: int) -> None:
+    """Ask for a coordinator until the topic exists, or so often that it would."""
+    pause = threading.Event()
+    for _ in range(ATTEMPTS):
+        if _coordinator(client, key_type)[0] == 0:
+            return
+        pause.wait(STEP_S)
+
+
+def lose_unnoticed(cluster: FailingCluster) -> list[Step]:
+    """A broker is killed, and the topics are created before the cluster notices it."""
+    with RawClient(cluster.bootstrap) as client:
+        _create(client, "created-at-1-with-1", 1)
+        cluster.kill(3)
+        steps = []
+        for name, key_type in INTERNAL.items():
+            steps.append(Step(3, f"find for {name}", _until_success(partial(_coordinator, client, key_type))))
+            steps.append(Step(3, f"replicas of {name}", _metadata(client, name, may_create=False)[1:]))
+        cluster.wait_noticed()
+        wait_until(lambda: _leaders(client) <= {1, 2}, "other leaders")
+        return steps + [Step(2, *step) for step in _steps_at_the_end(client)]
+
+
+def lose_afterwards(cluster: FailingCluster) -> list[Step]:
+    """The topics exist; two brokers stop, one after the other."""
+    steps = []
+    with RawClient(cluster.bootstrap) as client:
+        steps += [Step(BROKERS, *step) for step in _steps_at_the_end(client)]
+        for node_id in (3, 2):
+            cluster.stop(node_id)
+            wait_until(lambda node_id=node_id: node_id not in _leaders(client), "other leaders")  # type: ignore[misc]
+            steps += [Step(node_id - 1, *step) for step in _steps_at_the_end(client)]
+    return steps
+
+
+def ask_for_more(cluster: FailingCluster) -> list[Step]:
+    """The settings ask for four replicas (`FOUR`)."""
+    with RawClient(cluster.bootstrap) as client:
+        _create(client, "created-at-3-with-1", 1)
+        return [Step(BROKERS, *step) for step in _steps_with_too_few(client, BROKERS)]
+
+
+def _steps_at_the_end(client: RawClient) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Find the coordinators, and commit."""
+    for name, key_type in INTERNAL.items():
+        yield f"find for {name} at last", _until_success(partial(_coordinator, client, key_type))
+        yield f"metadata of {name} at last", _until_success(partial(_metadata, client, name, may_create=False))
+    topic = "committed"
+    _create(client, topic, 1)
+    coordinator = client.ask(FindCoordinatorRequest(key="g"), 1)
+    with RawClient(f"{coordinator.host}:{coordinator.port}") as connection:
+        yield "commit", _until_success(lambda: _commit(connection, topic))
+        yield "fetch", _fetch(connection, topic)
+
+
+def _leaders(client: RawClient) -> set[int]:
+    """Return the leaders of the partitions of the internal topics."""
+    response = client.ask(MetadataRequest(topics=None), 4)
+    return {one.leader_id for topic in response.topics if topic.name in INTERNAL for one in topic.partitions}
 
 
 def _steps_with_too_few(client: RawClient, count: int) -> Iterator[tuple[str, tuple[Any, ...]]]:

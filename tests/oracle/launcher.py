@@ -237,7 +237,7 @@ def _launch(state: State, jars: Path, up: int, props: Mapping[str, str], kraft: 
         node = state.node(node_id)
         node.mkdir(exist_ok=True)
         node_settings = _kraft_settings(state, node_id) if kraft else _zookeeper_settings(state, node_id)
-        settings = {"log.dirs": f"{node}/data", **SMALL, **node_settings, **props}
+        settings = with_props({"log.dirs": f"{node}/data", **SMALL, **node_settings}, props)
         lines = [f"{key}={value}\n" for key, value in settings.items() if value]
         (node / "server.properties").write_text("".join(lines))
         if kraft and not (node / "data/meta.properties").exists():
@@ -248,6 +248,12 @@ def _launch(state: State, jars: Path, up: int, props: Mapping[str, str], kraft: 
     ports = state.ports[:up]
     what = f"Kafka {state.version}"
     wait(lambda: all(complete(port, state.version, ids) for port in ports), starting, what)
+
+
+def with_props(settings: Mapping[str, str], props: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with the user's, which replace them, or with a leading + extend a list."""
+    given = {key: f"{settings[key]},{value[1:]}" if value.startswith("+") else value for key, value in props.items()}
+    return {**settings, **given}
 
 
 def _start_zookeeper(folder: Path, jars: Path, port: int) -> "subprocess.Popen[bytes]":
