@@ -18,11 +18,13 @@ from bench import (
     memory,
     rebalance,
     restart,
+    shares,
     spark,
     start,
     table_memory,
     throughput,
     torture,
+    transactions,
 )
 from bench.model import Bench, BenchError
 from bench.options import some_of
@@ -37,11 +39,13 @@ BENCHES = (
     memory.BENCH,
     rebalance.BENCH,
     restart.BENCH,
+    shares.BENCH,
     spark.BENCH,
     start.BENCH,
     table_memory.BENCH,
     throughput.BENCH,
     torture.BENCH,
+    transactions.BENCH,
 )
 
 

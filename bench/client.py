@@ -38,7 +38,7 @@ CONSUME_COUNT = 500
 CALLS = ("poll()", f"consume({CONSUME_COUNT})")
 ASYNC_LEAD_MIN, ASYNC_JOIN_LEAD_MIN = 1.5, 0.9
 ASYNC_JOIN = "async, a member joins"
-OFF_SHARE_MIN, ON_SHARE_MIN, CATCH_UP_SHARE_MIN = 0.9, 0.8, 0.8
+OFF_SHARE_MIN, ON_SHARE_MIN, CATCH_UP_SHARE_MIN = 0.9, 0.85, 0.85
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from bench import generator
 from bench.disk import sync_time
-from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
+from bench.model import KPROTO, Bench, Floor, Lead, Metric, Near, Note, Row
 from bench.options import add_durability, add_rounds, add_seconds, count, counts
 from bench.peers.durability import DURABILITIES, ON_DISK, Durability
 from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import BEFORE, Kproto
+from bench.peers.kproto import BEFORE, CONTROLLED, Kproto
 from bench.peers.librdkafka import Librdkafka
 from bench.peers.server import Peer, Server, topic_prefix
 
@@ -31,7 +31,7 @@ SERVER_CPU = Metric(key="server_cpu_us_per_request", title="server CPU us", comp
 METRICS = (REQUESTS, Metric(key="p50_us", title="p50 us"), Metric(key="p99_us", title="p99 us"), SERVER_CPU)
 OF_LOAD = {REQUESTS.key: "requests_s"} | {m.key: m.key for m in METRICS[1:]}
 """The load generator's name of each metric."""
-PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Librdkafka(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), CONTROLLED, *BEFORE, Kfake(), Librdkafka(), Kafka())
 WARM_UP_SECONDS = 0.3
 PARTITIONS = (1, 10, 100)
 
@@ -134,7 +134,7 @@ def named(durability: Durability, case: Case) -> str:
     return f"{durability}, {case}"
 
 
-def _floors() -> Sequence[Lead]:
+def _floors() -> Sequence[Floor]:
     """Return the floors; with more than one pending request they are higher, since one sync serves many commits."""
     floors = [(Kafka.name, 1.0, "memory", Case(10, ONE_BY_ONE))]
     for case in (Case(*pair) for pair in product(PARTITIONS, SHAPES)):
@@ -144,7 +144,9 @@ def _floors() -> Sequence[Lead]:
         floors.append((Kafka.name, 2.0, "os", case))
         floors.append((Kfake.name, 1.0, "os", case))
         floors.append((Kafka.name, 1.0 if case.shape == ONE_BY_ONE else 3.0, "fsync", case))
-    return [
+    case_of_port = named("memory", Case(10, PIPELINED))
+    unused_port = Near(case=case_of_port, metric=SERVER_CPU, peer=CONTROLLED.name, at_most=1.03)
+    return [unused_port] + [
         Lead(case=f"{durability}, {case}", metric=REQUESTS, peer=peer, at_least=at_least)
         for peer, at_least, durability, case in floors
     ]

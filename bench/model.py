@@ -106,6 +106,21 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """kproto is at most ``at_most`` times as good as the peer, which is kproto with more to do."""
+
+    case: str
+    metric: Metric
+    peer: str
+    at_most: float
+
+    def check(self, row: Row) -> FloorResult:
+        text = f"{self.case}: {self.metric.title} at most {self.at_most:g} x as good as {self.peer}"
+        lead = row.lead(self.peer, self.metric)
+        return _result(text, lead, " x", lead is not None and lead <= self.at_most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """kproto's figure is at most ``at_most``, or with a peer at most ``at_most`` times the peer's figure."""
 

@@ -3,6 +3,7 @@
 Method: each start is a first one (a formatted disk, no topic), and the same small client (`bench.first_commit`) tries
 from the creation of the process on. Rounds are interleaved. The reference ``import-trio`` is the whole run time of
 ``python -c 'import trio'`` in the same rounds. Kafka takes seconds and is started in the first two rounds only.
+Each reset over HTTP follows on a commit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from statistics import median
 from time import perf_counter
 
 from bench.first_commit import first_commit
+from bench.http_reset import resetting
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
 from bench.options import add_rounds
 from bench.peers import kproto, librdkafka
@@ -27,7 +29,8 @@ from bench.peers.librdkafka import Librdkafka
 from bench.peers.server import Launch, Peer, launches, started
 
 BEST = Metric(key="best_ms", title="best ms", compared=True)
-METRICS = (BEST, Metric(key="median_ms", title="median ms"))
+MEDIAN = Metric(key="median_ms", title="median ms")
+METRICS = (BEST, MEDIAN)
 PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Librdkafka(), Kafka())
 YARDSTICK = "import-trio"
 KAFKA_ROUNDS = 2
@@ -40,6 +43,7 @@ Start = Callable[[], float]
 """Starts one server, commits once and stops the server; returns the seconds until the response."""
 PROCESS = "process start to first commit"
 IN_PROCESS = "in a running Python to first commit"
+RESET = "reset over HTTP, in place of a start"
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -48,14 +52,15 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, note: Note) -> list[Row]:
     with ExitStack() as stack:
-        made = launches(PEERS, options.only, note, stack)
+        made = list(launches(PEERS, options.only, note, stack))
         processes: dict[str, Start] = {name: partial(_process, launch) for name, launch in made}
         if YARDSTICK in options.only:
             processes[YARDSTICK] = _import_trio
         embedded = dict(_embedded(options, note))
+        resets = {name: stack.enter_context(resetting(launch)) for name, launch in made if name == KPROTO}
         return [
             Row(bench=BENCH.name, case=case, figures=_timed(starts, options.rounds))
-            for case, starts in ((PROCESS, processes), (IN_PROCESS, embedded))
+            for case, starts in ((PROCESS, processes), (IN_PROCESS, embedded), (RESET, resets))
             if starts
         ]
 
@@ -116,6 +121,7 @@ BENCH = Bench(
     floors=[
         Limit(case=PROCESS, metric=BEST, at_most=2.0, peer=YARDSTICK),
         Limit(case=IN_PROCESS, metric=BEST, at_most=10.0),
+        Limit(case=RESET, metric=MEDIAN, at_most=5.0),
     ],
     add_options=add_options,
     run=run,

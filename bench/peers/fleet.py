@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.model import Metric, Missing, Note, best_of
 from bench.peers.durability import Durability
-from bench.peers.server import Peer, Server, started, wait_until_listening
+from bench.peers.server import DEFAULTS, Peer, Server, started, wait_until_listening
 
 
 class Target(NamedTuple):
@@ -32,13 +32,14 @@ def best(
 class Fleet:
     """The running servers, and the servers in the row of each durability."""
 
-    def __init__(self, stack: ExitStack, note: Note) -> None:
-        """Create an empty fleet. The caller owns ``stack``; leaving it stops the servers."""
+    def __init__(self, stack: ExitStack, note: Note, settings: Mapping[str, str] = DEFAULTS) -> None:
+        """Create an empty fleet of servers with these settings. Leaving ``stack``, the caller's, stops the servers."""
         self.servers: dict[Target, Server] = {}
         self.rows: dict[Durability, list[Target]] = {}
         self._left_out: set[Target] = set()
         self._stack = stack
         self._note = note
+        self._settings = settings
 
     def start(self, peers: Iterable[Peer], durabilities: Iterable[Durability], partitions: Sequence[int]) -> None:
         """Start the servers of these rows; note each one that is missing and leave it out."""
@@ -52,7 +53,7 @@ class Fleet:
 
     def _start(self, peer: Peer, target: Target, partitions: Sequence[int]) -> None:
         try:
-            launch = self._stack.enter_context(peer.ready(partitions, target.runs))
+            launch = self._stack.enter_context(peer.ready(partitions, target.runs, self._settings))
         except Missing as missing:
             self._left_out.add(target)
             self._note(f"{target} left out: {missing}")

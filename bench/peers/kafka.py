@@ -24,6 +24,7 @@ TO_START_FAST = {"KAFKA_JVM": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "KAFKA
 TO_RUN_FAST = {"KAFKA_JVM": "-XX:+UseG1GC", "KAFKA_HEAP": "1g"}
 
 
+SHARE_STATES = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
 FLUSHED: dict[Durability, dict[str, str]] = {"os": {}, "fsync": {"log.flush.interval.messages": "1"}}
 
 
@@ -43,7 +44,7 @@ class Kafka:
         with data_directory() as folder:
             port = free_port()
             tuning = TO_RUN_FAST if partitions else TO_START_FAST
-            argv = _made_once(folder, version, port, tuning, {**FLUSHED[durability], **settings})
+            argv = _made_once(folder, version, port, tuning, {**SHARE_STATES, **FLUSHED[durability], **settings})
             node, kept = folder / "node-1", folder / "formatted"
             shutil.copytree(node / "data", kept)
 

@@ -24,7 +24,8 @@ BEFORE_VARIABLE = "KPROTO_BENCH_BEFORE"
 class Kproto:
     """kproto by a console script: by default the one of this Python."""
 
-    beside = AS_ASKED
+    beside: Mapping[Durability, Durability] = AS_ASKED
+    flags: Sequence[str] = ()
 
     def __init__(self, name: str = KPROTO, script: str | None = None) -> None:
         self.name = name
@@ -38,7 +39,7 @@ class Kproto:
         if script is None:
             raise Missing("no console script `kproto` beside this Python (pip install -e .)")
         assignments = [f"--set={name}={value}" for name, value in settings.items()]
-        in_memory = Launch(version=installed(), argv=[script, "serve", "--port", "0", *assignments])
+        in_memory = Launch(version=installed(), argv=[script, "serve", "--port", "0", *self.flags, *assignments])
         if durability == "memory":
             yield in_memory
             return
@@ -46,6 +47,15 @@ class Kproto:
             flags = ["--data-dir", str(data), "--durability", durability]
             yield replace(in_memory, argv=[*in_memory.argv, *flags], data=data, forget=partial(emptied, data))
 
+
+class KprotoWithControl(Kproto):
+    """kproto with its control port, and so with page and metrics, which get no requests; in memory."""
+
+    beside = {"memory": "memory"}  # noqa: RUF012 - a constant
+    flags = ("--control-port", "0")
+
+
+CONTROLLED = KprotoWithControl("kproto-control")
 
 BEFORE = tuple(Kproto("before", os.environ[name]) for name in [BEFORE_VARIABLE] if name in os.environ)
 """The other build of kproto, to compare with in the same run."""

@@ -35,11 +35,13 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "memory",
         "rebalance",
         "restart",
+        "shares",
         "spark",
         "start",
         "table",
         "throughput",
         "torture",
+        "transactions",
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bench.model import Lead, Limit, Metric, Row
+from bench.model import Lead, Limit, Metric, Near, Row
 from bench.table import as_json, as_line, as_table, check_floors
 
 RATE = Metric(key="requests_per_s", title="requests/s", more_is_better=True, compared=True, digits=0)
@@ -88,6 +88,15 @@ def test_a_limit_bounds_kprotos_figure_or_its_ratio_to_a_peer() -> None:
     ]
     assert [result.held for result in check_floors(floors, [ROW], names)] == [True, False, True, False]
     assert [result.held for result in check_floors(floors, [WITHOUT_KPROTO], names)] == [None] * 4
+
+
+def test_a_kproto_with_more_to_do_is_near_or_not() -> None:
+    floors = [Near(case="1x1", metric=RATE, peer="kfake", at_most=at_most) for at_most in (3.0, 2.9)]
+    assert [as_line(result) for result in check_floors(floors, [ROW], ["kproto", "kfake"])] == [
+        "floor held: 1x1: requests/s at most 3 x as good as kfake (3.00 x)",
+        "floor MISSED: 1x1: requests/s at most 2.9 x as good as kfake (3.00 x)",
+    ]
+    assert [result.held for result in check_floors(floors, [WITHOUT_KPROTO], ["kproto", "kfake"])] == [None, None]
 
 
 def test_only_floors_of_selected_cases_and_peers_are_checked() -> None:

@@ -15,10 +15,11 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, 
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_start_measures_a_process_and_an_embedded_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    process, embedded = rows(capsys, "start", "--rounds", "1", "--only", "kproto,import-trio")
+def test_start_measures_a_process_an_embedded_broker_and_a_reset(capsys: pytest.CaptureFixture[str]) -> None:
+    process, embedded, reset = rows(capsys, "start", "--rounds", "1", "--only", "kproto,import-trio")
     assert process.keys() == {"bench", "case", "kproto", "import-trio"}
     assert embedded.keys() == {"bench", "case", "kproto"}
+    assert reset.keys() == {"bench", "case", "kproto"}
 
 
 def test_commit_loads_kproto_and_verifies_every_offset(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +69,9 @@ def test_rebalance_measures_how_long_members_wait_for_their_assignment(capsys: p
     short = ["--durability", "memory", "--members", "7", "--rounds", "1"]
     found = rows(capsys, "rebalance", "--only", "kproto", *short)
     events = ("all join", "one more joins", "one leaves")
-    assert [row["case"] for row in found] == [f"memory, 7 members: {event}" for event in events]
+    assert [row["case"] for row in found] == [
+        f"memory, {protocol}7 members: {event}" for protocol in ("", "consumer protocol, ") for event in events
+    ]
     for row in found:
         figures = row["kproto"]
         assert isinstance(figures, dict)
@@ -114,3 +117,19 @@ def test_restart_writes_a_history_and_finds_every_offset(capsys: pytest.CaptureF
     assert isinstance(figures, dict)
     assert figures["served_s"] >= figures["first_response_s"] > 0
     assert figures["stored_mb"] > 0
+
+
+def test_shares_measures_members_that_fetch_and_acknowledge(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    short = ["--rounds", "1", "--records", "2000", "--durability", "memory"]
+    found = rows(capsys, "shares", "--only", "kproto", *short)
+    assert [row["case"] for row in found] == [
+        f"memory, {members}, {partitions}"
+        for members in ("1 member", "16 members")
+        for partitions in ("1 partition", "10 partitions")
+    ]
+    for row in found:
+        figures = row["kproto"]
+        assert isinstance(figures, dict)
+        assert figures.keys() == {"records_per_s", "p99_us", "server_cpu_us"}
+        assert figures["records_per_s"] > 0
