@@ -26,7 +26,7 @@ PACKAGES |= {name: ROOT / name for name in ("tests", "bench")}
 
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b")
 """``fixtures/kafka-definitions/RELEASE`` stands for several paths."""
-MADE_BY_BUILDS = re.compile(r"kproto[/.]_generated\b")
+MADE_BY_BUILDS = re.compile(r"kproto[/.]_generated\b|kproto\.pyz\b")
 FILES_OF_BROKERS = re.compile(r"kproto\.(journal|clean|recovery|lock)\b")
 """Files in a data directory have names of this form."""
 
