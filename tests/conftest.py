@@ -1,8 +1,10 @@
 """How tests are spread over processes, and how many examples Hypothesis makes.
 
 The environment variable KPROTO_HYPOTHESIS chooses one. The default, ``derandomized``, runs the same examples each
-time. ``exhaustive`` runs many new ones. ``few`` runs a handful: enough to measure coverage and to detect mutants, where
-each test runs slowly or many times.
+time. ``exhaustive`` runs many new ones. ``few`` runs a handful: enough to detect mutants, where each test
+runs many times.
+
+KPROTO_COVERAGE measures branch coverage (`tests.branch_coverage`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,22 @@ settings.register_profile(
 )
 settings.register_profile("few", settings.get_profile("derandomized"), max_examples=16)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomized"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the processes that run tests: not the one that distributes them."""
+    if "KPROTO_COVERAGE" in os.environ and (
+        hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    ):
+        from tests.branch_coverage import BranchCoverage
+
+        config.pluginmanager.register(BranchCoverage())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with Spark: its tests take longest, and in one process after the other they do not slow each other so much
+    that Spark gives up its workers."""
+    items.sort(key=lambda item: "spark" not in item.path.parts)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,6 +4,7 @@ Each `need_x()` returns the path of the program, or skips the test and says what
 environment all programs are expected to be installed, and the test fails instead.
 """
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -26,6 +27,12 @@ def need(*names: str, install: str) -> str:
         if path is not None:
             return path
     missing(f"needs {names[0]}: install {install}")
+
+
+def need_package(name: str) -> None:
+    """Skip the test if a package of the extra "test" is missing."""
+    if importlib.util.find_spec(name) is None:
+        missing(f"needs the package {name}: pip install '.[test]'")
 
 
 def need_java() -> str:

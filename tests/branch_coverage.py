@@ -1,0 +1,103 @@
+"""Branch coverage of protocol, coordinator, storage and network, measured while the whole suite runs.
+
+Measuring doubles the CPU time of a test, and most of the suite's time goes into tests that reach the measured code in
+other processes, or reach nothing that others do not. So only the tests that `is_measured` accepts are measured. The
+environment variable KPROTO_COVERAGE switches it on; each process of pytest then writes a data file of its own, for
+``coverage combine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import coverage
+import pytest
+
+TESTS = Path(__file__).parent
+MEASURED = {
+    "arrow",
+    "broker",
+    "cluster",
+    "codec",
+    "commit_cache",
+    "configuration",
+    "connection",
+    "consumer_groups",
+    "control",
+    "coordinator",
+    "faults",
+    "features",
+    "membership",
+    "network",
+    "observation",
+    "partition_log",
+    "persistence",
+    "records",
+    "report",
+    "requests",
+    "server",
+    "share_groups",
+    "storage",
+    "streams_groups",
+    "testing",
+    "transactions",
+    "test_clock.py",
+}
+"""Folders of `tests`, and a file."""
+
+UNMEASURED = (
+    # compare two implementations of one thing, value by value
+    "*_agree.py",
+    "*_agrees.py",
+    "*_equals_interpreted.py",
+    "*_equal_reference.py",
+    "test_hostile_frames.py",
+    # run programs in other processes
+    "test_kafka_directories.py",
+    "test_kafka_reads_*.py",
+    "test_html_page.py",
+    "test_page.py",
+    "test_examples.py",
+    "test_commands.py",
+    "test_kip115.py",
+    # repeat the same requests many times, with crashes or other orders
+    "test_crash*.py",
+    "test_expiration_restarts.py",
+    "test_acknowledged.py",
+    "test_connection_state.py",
+    "test_confluent.py",
+)
+"""Names of files in these folders whose tests reach nothing that other tests do not."""
+
+
+def is_measured(item: pytest.Item) -> bool:
+    """Say whether a test is measured."""
+    parts = item.path.relative_to(TESTS).parts
+    marked = any(item.get_closest_marker(name) for name in ("oracle", "slow"))
+    return parts[0] in MEASURED and not marked and not any(item.path.match(pattern) for pattern in UNMEASURED)
+
+
+class BranchCoverage:
+    """A plugin of pytest that measures the tests of one process."""
+
+    def __init__(self) -> None:
+        self._measurement = coverage.Coverage(data_suffix=True)
+        self._is_on = False
+        self._switch(on=True)  # for what the collection imports
+
+    def _switch(self, *, on: bool) -> None:
+        if on and not self._is_on:
+            self._measurement.start()
+        elif self._is_on and not on:
+            self._measurement.stop()
+        self._is_on = on
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._switch(on=is_measured(item))
+        return (yield)
+
+    def pytest_unconfigure(self) -> None:
+        self._switch(on=False)
+        self._measurement.save()
