@@ -292,6 +292,11 @@ def golden_log(release: str) -> Path:
     return GOLDEN / "logs" / release
 
 
+def offsets_log(situation: str, release: str) -> Path:
+    """Return the log directory that a broker wrote in a situation of `tests.spark.record_logs`."""
+    return FIXTURES / "offsets-logs" / situation / release
+
+
 @cache
 def expiry_recordings() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """Return the recorded timelines of offset expiration in real brokers, by release and name of the timeline."""
@@ -367,6 +372,8 @@ class ConfigsTable:
     """Release -> name -> definition, of the broker settings that kproto knows."""
     topic: Mapping[str, Mapping[str, ConfigDefinition]]
     """Release -> name -> definition, of all topic configs."""
+    group: Mapping[str, Mapping[str, ConfigDefinition]]
+    """Release -> name -> definition, of all group configs, from 4.0 on."""
     synonyms: Mapping[str, str]
     """Topic config -> the broker setting that is its default, where DescribeConfigs names one."""
 
@@ -380,6 +387,7 @@ def configs() -> ConfigsTable:
         releases=releases,
         broker=_by_release(releases, table["broker"]),
         topic=_by_release(releases, table["topic"]),
+        group=_by_release(releases, table["group"]),
         synonyms=table["synonyms"],
     )
 

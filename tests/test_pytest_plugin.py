@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -64,13 +65,13 @@ def test_all_tests_share_one_broker_that_is_reset_before_each(pytester: pytest.P
     def test_first(kafka_broker):
         addresses.add(kafka_broker.bootstrap_servers)
         metadata(kafka_broker, b"orders")
-        assert kafka_broker.snapshot().clients
+        assert kafka_broker.observations.snapshot().clients
         (logged,) = kafka_broker.requests.where(api="Metadata")
         assert b"orders" in logged.frame
 
     def test_second(kafka_broker):
         addresses.add(kafka_broker.bootstrap_servers)
-        assert not kafka_broker.snapshot().clients
+        assert not kafka_broker.observations.snapshot().clients
         assert len(kafka_broker.requests) == 0
         assert b"orders" not in metadata(kafka_broker)
 
@@ -188,3 +189,219 @@ def test_pytest_lists_the_fixtures_with_their_descriptions(pytester: pytest.Pyte
     listed.fnmatch_lines(
         ["kafka_broker_options*", "*Return the arguments of `Broker`*", "kafka_broker*", "*a running broker*"]
     )
+
+
+# The mark.
+
+
+def test_a_mark_gives_a_test_a_broker_of_its_own(pytester: pytest.Pytester) -> None:
+    outcomes = run(
+        pytester,
+        """
+    import pytest
+
+    pytestmark = pytest.mark.kafka(settings={"num.partitions": 2}, brokers=2)
+
+    @pytest.mark.kafka(brokers=3, kafka_version="2.0", faults=[{"api": "Metadata", "delay_ms": 1}])
+    def test_nearest_mark_counts(kafka_broker):
+        assert kafka_broker.bootstrap_servers.count(",") == 2
+        assert kafka_broker.kafka_version.name == "2.0"
+        assert kafka_broker.settings.int("num.partitions") == 2
+        assert len(kafka_broker.faults) == 1
+
+    def test_mark_of_the_module(kafka_broker, kafka_broker_module, kafka_broker_session):
+        assert kafka_broker.bootstrap_servers.count(",") == 1
+        assert kafka_broker_module.bootstrap_servers.count(",") == 1
+        assert "," not in kafka_broker_session.bootstrap_servers
+    """,
+    )
+    assert outcomes == {"passed": 2}
+
+
+def test_marked_brokers_have_neither_the_port_nor_the_directory_of_the_session(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def kafka_broker_options():
+            return {{"port": {free_port()}, "data": {str(tmp_path / "data")!r}, "kafka_version": "2.0"}}
+        """
+    )
+    outcomes = run(
+        pytester,
+        """
+    import pytest
+
+    def test_first(kafka_broker):
+        metadata(kafka_broker, b"orders")
+
+    @pytest.mark.kafka(clock="manual")
+    def test_second(kafka_broker, kafka_broker_module, kafka_broker_session, kafka_broker_factory):
+        for broker in (kafka_broker, kafka_broker_module, kafka_broker_session, kafka_broker_factory(clock="auto")):
+            assert broker.kafka_version.name == "2.0"
+            assert b"orders" not in metadata(broker)
+    """,
+    )
+    assert outcomes == {"passed": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("broker=3", "@pytest.mark.kafka has no argument 'broker': did you mean brokers?"),
+        ("xyz=3", "@pytest.mark.kafka has no argument 'xyz': there are brokers, clock, "),
+        ("3", "@pytest.mark.kafka: arguments have names: brokers=3, not 3"),
+        ("brokers=0", "@pytest.mark.kafka: a broker has at least one node, not 0"),
+        ("kafka_version='1.x'", "@pytest.mark.kafka: "),
+        ("settings={'a': 1, 'b': 2}", "@pytest.mark.kafka: "),
+        (
+            "faults=[{'api': 'Nothing', 'close': True}]",
+            "@pytest.mark.kafka: fault rule 1: there is no API 'Nothing': use ",
+        ),
+    ],
+)
+def test_a_wrong_mark_fails_the_test_in_one_line(pytester: pytest.Pytester, arguments: str, line: str) -> None:
+    pytester.makepyfile(
+        f"""
+    import pytest
+
+    @pytest.mark.kafka({arguments})
+    def test_it(kafka_broker):
+        pass
+    """
+    )
+    result = pytester.runpytest("-p", "no:cacheprovider")
+    assert result.parseoutcomes() == {"errors": 1}
+    (found,) = [one for one in result.outlines if one.startswith("@pytest.mark.kafka")]
+    assert found.startswith(line)
+    assert "Traceback" not in result.stdout.str()
+
+
+# Fixtures of other scopes.
+
+
+def test_brokers_of_module_and_session_keep_their_content(pytester: pytest.Pytester) -> None:
+    tests = """
+    def test_first(kafka_broker_module, kafka_broker_session):
+        metadata(kafka_broker_module, b"orders")
+        metadata(kafka_broker_session, b"invoices")
+
+    def test_second(kafka_broker_module, kafka_broker_session):
+        assert b"orders" in metadata(kafka_broker_module)
+        assert b"invoices" in metadata(kafka_broker_session)
+        assert kafka_broker_module is not kafka_broker_session
+    """
+    pytester.makepyfile(
+        test_other=f"""{PRELUDE}
+    def test_third(kafka_broker_module, kafka_broker_session):
+        assert b"orders" not in metadata(kafka_broker_module)
+        assert b"invoices" in metadata(kafka_broker_session)
+    """
+    )
+    assert run(pytester, tests, "test_it.py", "test_other.py") == {"passed": 3}
+
+
+def test_the_factory_stops_its_brokers_after_the_test(pytester: pytest.Pytester) -> None:
+    outcomes = run(
+        pytester,
+        """
+    made = []
+
+    def test_first(kafka_broker_factory):
+        made.append(kafka_broker_factory())
+        made.append(kafka_broker_factory(brokers=3))
+        metadata(made[0], b"orders")
+        assert b"orders" not in metadata(made[1])
+
+    def test_second():
+        assert not any(one.is_running for one in made)
+    """,
+    )
+    assert outcomes == {"passed": 2}
+
+
+# What a failing test shows.
+
+
+def failing(pytester: pytest.Pytester, tests: str) -> str:
+    """Run tests of which one fails, and return the output."""
+    pytester.makepyfile(test_it=f"{PRELUDE}\n{tests}")
+    result = pytester.runpytest("-p", "no:cacheprovider")
+    assert result.parseoutcomes() == {"failed": 1}
+    return result.stdout.str()
+
+
+def test_a_failing_test_shows_the_requests_those_with_errors_first(pytester: pytest.Pytester) -> None:
+    shown = failing(
+        pytester,
+        """
+    def test_it(kafka_broker):
+        with kafka_broker.faults.add(api="Metadata", error="UNKNOWN_TOPIC_OR_PARTITION", times=1):
+            metadata(kafka_broker, b"orders")
+        metadata(kafka_broker)
+        assert False
+    """,
+    )
+    title, _, rest = shown.partition("- Kafka requests of <Broker at 127.0.0.1:")[2].partition(">")
+    assert title.endswith(", 1 node, 1 topic with 0 records, 0 groups, 2 requests")
+    with_errors, _, others = rest.partition("The newest other requests:\n")
+    assert "The newest requests with errors:\n1. Metadata v1 of '' at node 1, -" in with_errors
+    assert ": UNKNOWN_TOPIC_OR_PARTITION\n   MetadataRequest(" in with_errors
+    assert "name='orders'" in with_errors
+    assert "\n   MetadataResponse(" in with_errors
+    assert others.startswith("2. Metadata v1 of '' at node 1, 0.000 s: no error\n   MetadataRequest(")
+
+
+def test_so_do_the_brokers_of_other_fixtures(pytester: pytest.Pytester) -> None:
+    shown = failing(
+        pytester,
+        """
+    import pytest, unittest
+    from kproto_server import Broker
+
+    @pytest.fixture
+    def mine():
+        with Broker.running(kafka_version="2.0") as broker:
+            yield broker
+
+    @pytest.fixture
+    def same(mine):
+        return mine
+
+    @pytest.fixture
+    def silent():
+        with Broker.running(requests_kept=0) as broker:
+            yield broker
+
+    def test_it(same, silent, kafka_broker_factory):
+        metadata(same, b"orders")
+        kafka_broker_factory(brokers=3)
+        assert False
+    """,
+    )
+    assert shown.count("Kafka requests of") == 2
+    assert shown.count("name='orders'") >= 1
+    assert ", 3 nodes, 0 topics with 0 records, 0 groups, 0 requests>" in shown
+    assert "no client has sent a request" in shown
+
+
+def test_a_class_of_unittest_shows_them_too(pytester: pytest.Pytester) -> None:
+    shown = failing(
+        pytester,
+        """
+    import pytest, unittest
+
+    class TestIt(unittest.TestCase):
+        @pytest.fixture(autouse=True)
+        def use(self, kafka_broker):
+            self.broker = kafka_broker
+
+        def test_it(self):
+            metadata(self.broker, b"orders")
+            self.fail()
+    """,
+    )
+    assert "The newest requests with errors:\n1. Metadata v1" in shown

@@ -241,17 +241,17 @@ def test_advancing_the_clock_ends_a_long_poll() -> None:
     with Broker(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client)
         client.send((long_poll(10 * MINUTE_MS), 4))
-        wait_until(lambda: broker.snapshot().clients[0].requests[0].api_key == 1, "the poll")
+        wait_until(lambda: broker.observations.snapshot().clients[0].requests[0].api_key == 1, "the poll")
         broker.clock.advance(minutes=11)
         assert client.read_ids(1) == [2]
 
 
-def test_a_snapshot_is_a_copy(broker: Broker) -> None:
+def test_a_snapshot_of_observations_is_a_copy(broker: Broker) -> None:
     with RawClient(broker.bootstrap_servers, client_id="app") as client:
         topic_names(client)
-        before = broker.snapshot()
+        before = broker.observations.snapshot()
         topic_names(client)
-        after = broker.snapshot()
+        after = broker.observations.snapshot()
     assert [seen.count for seen in before.clients[0].requests] == [1]
     assert [seen.count for seen in after.clients[0].requests] == [2]
     assert after.clients[0].client_id == "app"

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaConsumer
 
 from kproto.codes import ErrorCode
@@ -70,7 +71,7 @@ def test_topics_groups_offsets_and_observations_are_deleted() -> None:
             assert [committed(client) for client in clients] == [-1, -1]
             assert any(commit_offset(client) == 0 for client in clients)
             broker.reset(new_ports=bool(number))
-            assert broker.snapshot().clients == ()
+            assert broker.observations.snapshot().clients == ()
             assert len(broker.requests) == 0
             for client in clients:
                 client.wait_closed()
@@ -120,7 +121,7 @@ def test_timers_of_before_do_not_fire(broker: Broker) -> None:
     broker.reset()
     background = broker._call(lambda server: len(server.loop.clock._periodic))
     others = broker._call(lambda server: len(server.loop.clock._by_broker) + len(server.loop.clock._in_background))
-    assert (background, others) == (broker._call(lambda server: len(server._periodic_tasks)), 0)
+    assert (background, others) == (broker._call(lambda server: len(server.periodic_tasks)), 0)
 
 
 def test_a_reset_is_fast(broker: Broker) -> None:
@@ -137,6 +138,45 @@ def test_a_reset_is_fast(broker: Broker) -> None:
         return cpu_s() - started
 
     assert statistics.median(once(new_ports=bool(number % 2)) for number in range(20)) < 0.050
+
+
+@pytest.mark.parametrize("has_data_directory", [False, True])
+def test_internal_topics_lose_their_records(has_data_directory: bool, tmp_path: Path) -> None:
+    """And take new ones: transactions and commits go on."""
+    counts: list[list[int]] = []
+    with Broker.running(data=str(tmp_path / "data") if has_data_directory else None) as broker:
+        for _ in range(3):
+            producer = Producer(
+                {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t", "log_level": 0}
+            )
+            producer.init_transactions(LIMIT_S)
+            producer.begin_transaction()
+            producer.produce("orders", b"1041")
+            producer.commit_transaction(LIMIT_S)
+            with connect(broker) as client:
+                assert commit_offset(client) == 0
+            counts.append([records_of(broker, "__consumer_offsets"), records_of(broker, "__transaction_state")])
+            broker.reset(new_ports=True)
+    assert all(counts[0])
+    assert counts.count(counts[0]) == len(counts)
+
+
+def records_of(broker: Broker, topic: str) -> int:
+    """Return how many records a topic has, once a client reads it."""
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+    consumer = Consumer({**settings, "group.id": "x", "enable.auto.commit": False})
+    count = broker._call(lambda server: len(server.state.cluster.topics[topic].partitions))
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(count)])
+    broker.requests.clear()
+
+    def has_read() -> bool:
+        consumer.poll(0.01)
+        fetches: Any = broker.requests.where(api="Fetch", topic=topic)
+        return {one.partition for f in fetches for t in f.request.topics for one in t.partitions} == set(range(count))
+
+    wait_until(has_read, "the first fetch")
+    consumer.close()
+    return broker._call(lambda server: sum(one.high_watermark for one in server.state.cluster.topics[topic].partitions))
 
 
 # What a client has kept.

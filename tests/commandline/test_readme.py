@@ -1,4 +1,4 @@
-"""Every command and program of the README does what the README says.
+"""Every command and program of the README does what the README says, and each command of pages without a broker.
 
 Method. The commands and programs are taken from the text and run. The commands that set up a virtual environment are
 not among them: CI runs them on a fresh clone, and so does tests.spark.
@@ -18,19 +18,21 @@ import pytest
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-README = (ROOT / "README.md").read_text()
+README = "README.md"
+PAGES_WITHOUT_A_BROKER = ("server/INSPECT.md", "server/RESETS.md")
 OWN_PROCESS_S = 60
 BROKERLESS = {
     "kproto log dump ": "__consumer_offsets-0/00000000000000000000.log at 325: offsets 4..4, 114 bytes, ",
     "kproto log verify ": "valid: 2 partitions, 2 segments, 37 batches, 71 records\n",
+    "kproto scenario list": "expired-offsets",
     "AUTO_OFFSET_RESET=latest kproto scenario run ": "expired-offsets  0          100             500 (the end)  400 ",
 }
 """Start of a command that ends by itself and needs no broker -> text in its output."""
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, page: str = README) -> list[str]:
     """Return the fenced blocks of a language, without those between HTML comments (the set-up commands)."""
-    text = re.sub(r"<!-- (\S+) -->.*?<!-- /\1 -->", "", README, flags=re.DOTALL)
+    text = re.sub(r"<!-- (\S+) -->.*?<!-- /\1 -->", "", (ROOT / page).read_text(), flags=re.DOTALL)
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
@@ -41,22 +43,27 @@ def environment() -> dict[str, str]:
 
 def test_the_readme_has_commands_and_programs() -> None:
     assert len(blocks("sh")) >= 3
-    assert len(blocks("python")) >= 3
+    assert len(blocks("python")) >= 2
 
 
-def test_the_readmes_example_of_a_group_equals_the_tested_file() -> None:
-    assert (ROOT / "tests/examples/test_two_consumers.py").read_text() in blocks("python")
+def test_the_example_of_a_group_equals_the_tested_file() -> None:
+    assert (ROOT / "tests/examples/test_two_consumers.py").read_text() in blocks("python", "server/TESTING.md")
 
 
-def is_brokerless(command: str) -> bool:
-    return command.startswith(tuple(BROKERLESS))
+def commands(page: str) -> list[str]:
+    return [line for block in blocks("sh", page) for line in block.splitlines()]
 
 
-COMMANDS = [line for block in blocks("sh") for line in block.splitlines()]
+def test_pages_have_the_commands_without_a_broker() -> None:
+    found = [command for page in PAGES_WITHOUT_A_BROKER for command in commands(page)]
+    assert [begin for begin in BROKERLESS if not any(command.startswith(begin) for command in found)] == []
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if is_brokerless(command)])
-def test_each_command_of_the_readme_without_a_broker_prints_what_it_should(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [command for page in PAGES_WITHOUT_A_BROKER for command in commands(page) if command.startswith(tuple(BROKERLESS))],
+)
+def test_each_command_without_a_broker_prints_what_it_should(command: str, tmp_path: Path) -> None:
     for folder in ("tests", "fixtures"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     done = subprocess.run(
@@ -66,7 +73,7 @@ def test_each_command_of_the_readme_without_a_broker_prints_what_it_should(comma
     assert next(printed for begin, printed in BROKERLESS.items() if command.startswith(begin)) in done.stdout
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if not is_brokerless(command)])
+@pytest.mark.parametrize("command", commands(README))
 def test_each_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     words = ["bash", "-c", f"exec {command}"]

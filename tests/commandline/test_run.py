@@ -26,6 +26,18 @@ SHOW_ADDRESS = python("import os; print(os.environ['KAFKA_BOOTSTRAP_SERVERS'])")
 
 
 class TestCommand:
+    def test_the_command_finds_the_settings_of_tls_and_sasl(self) -> None:
+        program = "import os; print(*(name for name in sorted(os.environ) if name.startswith('KAFKA_')))"
+        done = kproto("run", "--quiet", "--tls", "auto", "--sasl", "PLAIN", "--", *python(program))
+        sasl = ["JAAS_CONFIG", "MECHANISM", "PASSWORD", "USERNAME"]
+        ssl = ["CA_LOCATION", "TRUSTSTORE_LOCATION", "TRUSTSTORE_PASSWORD", "TRUSTSTORE_TYPE"]
+        names = [
+            *(f"KAFKA_SASL_{name}" for name in sasl),
+            "KAFKA_SECURITY_PROTOCOL",
+            *(f"KAFKA_SSL_{name}" for name in ssl),
+        ]
+        assert done.stdout.split() == ["KAFKA_BOOTSTRAP_SERVERS", *names]
+
     def test_the_command_has_standard_output_alone(self) -> None:
         done = kproto("run", "--", *python("print('mine')"))
         assert (done.returncode, done.stdout) == (0, "mine\n")
@@ -167,6 +179,32 @@ child.wait()
             process.wait(LIMIT_S)
             for one in (pid, command, watcher):
                 wait_until(lambda one=one: not is_running(one), f"the end of process {one}")  # type: ignore[misc]
+
+    @pytest.mark.parametrize("moment", ["before the command", "after it has begun"])
+    def test_the_command_ends_with_kproto_from_its_first_moment_on(self, moment: str) -> None:
+        """Method. kproto is killed by the command's process before exec, or by itself when `Popen` has returned.
+
+        Both processes have standard output, which ends when the watcher has ended the command.
+        """
+        program = f"""
+import os, signal, subprocess, sys
+from kproto_server.commandline.cli import main
+from kproto_server.commandline.process_tree import Watcher
+
+class Popen(subprocess.Popen):
+    def __init__(self, *words, **options):
+        watch = options.get("preexec_fn")
+        if watch is not None and "before" in {moment!r}:
+            options["preexec_fn"] = lambda: (os.kill(os.getppid(), signal.SIGKILL), watch())
+        super().__init__(*words, **options)
+        if watch is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+subprocess.Popen = Popen
+main(["run", "--", "sleep", "{LIMIT_S * 3:.0f}"])
+"""
+        done = subprocess.run(python(program), stdout=subprocess.PIPE, timeout=LIMIT_S, check=False)
+        assert done.returncode == -signal.SIGKILL
 
     def test_a_command_that_ends_leaves_its_daemons(self) -> None:
         """A daemon outlives its parent on purpose."""

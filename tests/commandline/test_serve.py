@@ -104,9 +104,9 @@ def test_a_port_file_that_cannot_be_written_ends_the_broker_with_one_line(tmp_pa
 import os, sys
 from kproto_server.commandline import cli, output_file
 write = output_file.write
-def write_without_folder(path, text):
+def write_without_folder(path, text, **options):
     os.rmdir({str(folder)!r})
-    write(path, text)
+    write(path, text, **options)
 output_file.write = write_without_folder
 sys.exit(cli.main(["serve", "--port", "0", "--port-file", {str(folder / "ports")!r}]))
 """
@@ -148,3 +148,44 @@ def test_an_address_of_another_host_is_one_line() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("kproto serve: can't listen on 192.0.2.7:0: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_tls_prints_the_settings_of_each_client_and_its_files_end_with_the_broker() -> None:
+    with kproto_started("serve", "--port", "0", "--tls", "auto") as process:
+        address = line_of(process).removeprefix("kproto: listening on ")
+        directory = Path(line_of(process).removeprefix("kproto: security protocol SSL; certificates and keys in "))
+        lines: list[str] = []
+        while "# kafkajs" not in lines:
+            lines.append(line_of(process))
+        assert lines[1:4] == ["# java", f"bootstrap.servers={address}", "security.protocol=SSL"]
+        assert (directory / "ca.pem").exists()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+    assert {"# librdkafka", "# kafka-python", "# aiokafka", "# franz-go"} <= set(lines)
+    assert process.returncode == 0
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--tls", "rotten"], "--tls: no kind of certificate 'rotten': give one of auto, "),
+        (["--tls-dir", "x"], "--tls-dir: a directory for the files of TLS needs TLS: give tls, too"),
+        (["--sasl", "GSSAPI"], "--sasl: no SASL mechanism 'GSSAPI': give some of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        (["--user", "alice:x"], "--user: users need SASL: give sasl, too"),
+        (["--sasl", "PLAIN", "--user", "alice"], "--user: no password in 'alice': write NAME:PASSWORD"),
+        (["--set", "sasl.enabled.mechanisms=PLAIN"], "sasl.enabled.mechanisms needs SASL: give sasl instead"),
+        (["--tls", "auto", "--tls-dir", "/proc/x"], "TLS: can't write '/proc/x': "),
+        (["--set", "listeners=SSL://:0"], "listeners has no listener that can be opened: write --tls auto for SSL"),
+        (
+            ["--tls", "auto", "--set", "listeners=PLAINTEXT://:0"],
+            "listeners has no listener with TLS: add one with SSL",
+        ),
+        (["--tls", "auto", "--set", "ssl.enabled.protocols=TLSv1"], "ssl.enabled.protocols has none of TLSv1.2"),
+    ],
+)
+def test_what_is_wrong_with_the_security_is_said_in_one_line(words: list[str], error: str) -> None:
+    done = kproto("serve", "--port", "0", "--quiet", *words)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert error in line

@@ -45,8 +45,7 @@ EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
 IGNORED = (
     "process.roles, node.id, controller.quorum.bootstrap.servers, num.network.threads, num.io.threads, "
     "socket.send.buffer.bytes, socket.receive.buffer.bytes, log.dirs, num.recovery.threads.per.data.dir, "
-    "share.coordinator.state.topic.replication.factor, share.coordinator.state.topic.min.isr, "
-    "transaction.state.log.min.isr"
+    "share.coordinator.state.topic.min.isr, transaction.state.log.min.isr"
 )
 
 
@@ -69,7 +68,10 @@ def test_kafkas_own_server_properties_is_taken(tmp_path: Path) -> None:
             assert node_addresses(client) == [("localhost", port)]
         err = ended(process)
     assert process.returncode == 0
-    assert err == f"kproto serve: --config {config}: these settings mean nothing here: {IGNORED}\n"
+    assert err.splitlines() == [
+        f"kproto serve: --config {config}: these settings mean nothing here: {IGNORED}",
+        f"kproto: the listener on {EVERY_ADDRESS} is open to other machines, without TLS and SASL",
+    ]
 
 
 def test_all_faults_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
@@ -147,3 +149,23 @@ def test_a_report_on_standard_output_follows_the_commands_output() -> None:
     first, rest = done.stdout.split("\n", 1)
     assert first == "mine"
     assert json.loads(rest)["run"]["command"] == ["echo", "mine"]
+
+
+def test_listeners_have_their_own_addresses() -> None:
+    """Each listener gives its own addresses, and each is printed; what cannot be opened is named."""
+    listeners = "PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0,SSL://127.0.0.1:0"
+    protocols = "listener.security.protocol.map=OUTSIDE:PLAINTEXT,SSL:SSL"
+    advertised = "advertised.listeners=OUTSIDE://kproto.test:0"
+    words = ("--port", "0", "--set", f"listeners={listeners}", "--set", protocols, "--set", advertised)
+    with kproto_started("serve", *words) as process:
+        main, line = port_of(process), line_of(process)
+        name, outside = line.rpartition(" ")[::2]
+        port = int(outside.rpartition(":")[2])
+        found = []
+        for one in (main, port):
+            with RawClient(f"127.0.0.1:{one}") as client:
+                found.append(node_addresses(client))
+        err = ended(process)
+    assert name == "kproto: listener OUTSIDE at"
+    assert found == [[("127.0.0.1", main)], [("kproto.test", port)]]
+    assert err.splitlines()[0] == "kproto serve: --set: these listeners are not opened: SSL"

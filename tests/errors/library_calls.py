@@ -36,6 +36,7 @@ from kproto.records import (
     record,
     record_batch,
     segment_files,
+    share_group_state,
     transaction_state,
     varint,
 )
@@ -259,6 +260,9 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
     "kproto.records.segment_files": (
         ("read_leader_epochs", DecodeError, lambda: segment_files.read_leader_epochs("")),
         ("partitions_in_checkpoint", DecodeError, lambda: segment_files.partitions_in_checkpoint("", "t")),
+    ),
+    "kproto.records.share_group_state": (
+        ("read_share_state_record", DecodeError, lambda: share_group_state.read_share_state_record(None, None)),
     ),
     "kproto.records.transaction_state": (
         (

@@ -20,12 +20,17 @@ import pytest
 from kproto_server import Broker
 from tests.errors.broker_calls import BROKER_CALLS
 from tests.errors.library_calls import LIBRARY_CALLS
+from tests.errors.topic_calls import TOPIC_CALLS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "kproto", ROOT / "server" / "kproto_server")
 THIRD_PARTY = {"KafkaException", "struct.error"}
 LIBRARY = [(f"{module}.{name}", error, call) for module, calls in LIBRARY_CALLS.items() for name, error, call in calls]
-BROKER = [(f"{module}.{name}", error, call) for module, calls in BROKER_CALLS.items() for name, error, call in calls]
+BROKER = [
+    (f"{module}.{name}", error, call)
+    for module, calls in (BROKER_CALLS | TOPIC_CALLS).items()
+    for name, error, call in calls
+]
 
 
 def errors_in(docstring: str) -> list[str]:
@@ -57,7 +62,7 @@ def documented() -> set[tuple[str, str]]:
     """Return ``(function, error)`` for each error that the docstring of a public function names."""
     return {
         (name, error)
-        for module in [*LIBRARY_CALLS, *BROKER_CALLS]
+        for module in [*LIBRARY_CALLS, *BROKER_CALLS, *TOPIC_CALLS]
         for name, function in public_functions(importlib.import_module(module))
         for error in errors_in(function.__doc__ or "")
     }

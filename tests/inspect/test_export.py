@@ -134,7 +134,7 @@ def test_damage_leaves_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         (["--output", "x.csv"], "--output can't be 'x.csv': use the ending .parquet or .arrow"),
         (
             ["--output", "x.parquet", "--table", "rates"],
-            "--table can't be 'rates': use commits or group_metadata or log_batches or latest",
+            "--table can't be 'rates': use commits or group_metadata or log_batches or latest or share_states",
         ),
         (["--output", "/no/such/x.parquet"], "can't read '/no/such/x.parquet.part': No such file or directory"),
     ],

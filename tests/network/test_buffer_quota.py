@@ -117,7 +117,7 @@ def test_the_oldest_incomplete_request_is_given_up() -> None:
         assert clients[1].read_ids(1) == [1], "the other client can complete its request"
         clients[2].socket.sendall(frames[2])
         assert clients[2].read_ids(1) == [2], "completed requests do not count"
-        (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
+        (reason,) = [closed.reason for client in broker.observations.snapshot().clients for closed in client.closed]
         assert reason.startswith(f"incomplete requests: {PART_BYTES} bytes")
         assert broker._call(lambda server: server.loop.buffer_quotas.incomplete_requests.total_bytes) == 0
 
@@ -143,5 +143,5 @@ def test_the_client_that_stopped_reading_first_is_given_up() -> None:
         assert topic_names(other) == {"t", "__consumer_offsets"}
         assert slow[1].read_ids(1) == [1]
         assert broker._call(lambda _: unsent.total_bytes) == 0
-        (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
+        (reason,) = [closed.reason for client in broker.observations.snapshot().clients for closed in client.closed]
         assert reason.startswith("unsent responses: ")

@@ -205,5 +205,7 @@ def test_observations_keep_the_requests_of_closed_connections(broker: Broker) ->
     for number in range(10):
         with RawClient(broker.bootstrap_servers, client_id=f"app-{number % 2}") as client:
             topic_names(client)
-    counts = {client.client_id: [seen.count for seen in client.requests] for client in broker.snapshot().clients}
+    counts = {
+        client.client_id: [seen.count for seen in client.requests] for client in broker.observations.snapshot().clients
+    }
     assert counts == {"app-0": [5], "app-1": [5]}

@@ -20,7 +20,8 @@ from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
 from kproto_server.network.listening import reserve
-from kproto_server.network.server import DELIVER_S, RESPOND_S, NodeListener
+from kproto_server.network.node_listener import NodeListener
+from kproto_server.network.shutdown import DELIVER_S, RESPOND_S, finish
 from tests.commandline.commands import LIMIT_S, Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.network.raw_client import RawClient
@@ -36,7 +37,7 @@ IN_FLIGHT = 50
 @pytest.fixture
 def without_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker in this process responds to everything that has arrived, however slow the machine is."""
-    monkeypatch.setattr("kproto_server.network.server.RESPOND_S", LIMIT_S)
+    monkeypatch.setattr("kproto_server.network.shutdown.RESPOND_S", LIMIT_S)
 
 
 both_signals = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -134,13 +135,13 @@ def test_a_shutdown_takes_half_a_second() -> None:
     """By a virtual clock: the time that the broker waits for clients that take no responses."""
     socket = reserve("127.0.0.1", 0)
     loop, server = Broker()._assemble([socket])
-    listener = server.listeners[1] = NodeListener(server.state.cluster.nodes[1], socket)
+    listener = server.listeners[1] = NodeListener(server.state.cluster.nodes[1], {"": socket})
     slow = SlowTransport()
     listener.transports.add(slow)  # type: ignore[arg-type]  # has the methods that are called
 
     async def elapsed_s() -> float:
         started = trio.current_time()
-        await server._drain()
+        await finish(server.listeners.values(), None)
         return trio.current_time() - started
 
     try:
@@ -209,7 +210,7 @@ def test_unread_requests_do_not_truncate_a_response(monkeypatch: pytest.MonkeyPa
     There are more requests than the broker handles in `RESPOND_S`. For the responses that were made it waits without a
     limit of time here: the client may be slow.
     """
-    monkeypatch.setattr("kproto_server.network.server.DELIVER_S", LIMIT_S)
+    monkeypatch.setattr("kproto_server.network.shutdown.DELIVER_S", LIMIT_S)
     with broker_with_much() as (broker, client):
         flood = Flood(client)
         flood.start()

@@ -16,9 +16,9 @@ from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k03_metadata import MetadataRequest, MetadataResponse
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
-from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto.messages.k29_describe_acls import DescribeAclsRequest
+from kproto.messages.k45_alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kproto.messages.k55_describe_quorum import DescribeQuorumRequest
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from tests.codec.strategies import Edges
@@ -292,16 +292,16 @@ def test_a_header_of_the_wrong_version_is_named(request_: Any, version: int, rea
 
 def test_an_api_that_does_nothing_is_logged_once_for_each_software(caplog: pytest.LogCaptureFixture) -> None:
     connection = new_connection()
-    acls = request_frame(Edges(null=True).of(DescribeAclsRequest, 1), 1, correlation_id=7, client_id="admin")
-    logins = request_frame(Edges().of(SaslHandshakeRequest, 1), 1, correlation_id=8, client_id="admin")
+    quorum = request_frame(Edges().of(DescribeQuorumRequest, 1), 1, correlation_id=7, client_id="admin")
+    moves = request_frame(Edges().of(AlterPartitionReassignmentsRequest, 0), 0, correlation_id=8, client_id="admin")
     for _ in range(2):
-        for frame in (acls, logins):
+        for frame in (quorum, moves):
             assert receive(connection, frame)
     connection.info.software_name, connection.info.software_version = "librdkafka", "2.3.0"
     for _ in range(2):
-        assert receive(connection, acls)
+        assert receive(connection, quorum)
     assert [record.getMessage() for record in caplog.records] == [
-        "DescribeAcls does nothing here; sent by client id 'admin'",
-        "SaslHandshake does nothing here; sent by client id 'admin'",
-        "DescribeAcls does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
+        "DescribeQuorum does nothing here; sent by client id 'admin'",
+        "AlterPartitionReassignments does nothing here; sent by client id 'admin'",
+        "DescribeQuorum does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
     ]

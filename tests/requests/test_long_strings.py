@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kproto.message import Request
 
 LONG = "x" * STRING_SIZE_MAX
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 def created(name: str, **config: str) -> CreatableTopic:
@@ -87,6 +87,9 @@ REQUESTS: dict[str, Request] = {
             "altered broker": (BROKER, LONG, "retention.ms", "1"),
             "altered config": (TOPIC, "t", LONG, "1"),
             "altered value": (TOPIC, "t", "retention.ms", LONG),
+            "altered group": (GROUP, LONG, "no.such", "1"),
+            "altered config of a group": (GROUP, "g", LONG, "1"),
+            "altered value of a group": (GROUP, "g", "share.auto.offset.reset", LONG),
         }.items()
     },
 }

@@ -83,7 +83,7 @@ def test_the_observations_have_the_layout_of_each_commit(broker: Broker, client:
     """The report shows the layout that a client uses (D1, D2)."""
     commit_all(client)
 
-    (seen,) = broker.snapshot().clients
+    (seen,) = broker.observations.snapshot().clients
 
     assert [(row.api_version, row.layout, row.count, row.overrides) for row in seen.commits] == [
         (3, "v3", TIMES, TIMES),
@@ -95,7 +95,7 @@ def test_the_observations_have_the_layout_of_each_commit(broker: Broker, client:
         (4, 2 * TIMES),
         (5, TIMES),
     ]
-    assert seen.largest_retention_ms == broker.snapshot().largest_retention_ms == RETENTION_MS
+    assert seen.largest_retention_ms == broker.observations.snapshot().largest_retention_ms == RETENTION_MS
     assert not [row for row in seen.errors if row.api_key == 8]
 
 
@@ -106,7 +106,7 @@ def test_a_frame_with_additional_bytes_has_the_released_layout(broker: Broker, c
 
     assert client.read_frame() == ACCEPTED
     assert committed(client, "g") == 5
-    (seen,) = broker.snapshot().clients
+    (seen,) = broker.observations.snapshot().clients
     assert [row.layout for row in seen.commits] == ["v4 as released"]
 
 

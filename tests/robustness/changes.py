@@ -47,7 +47,7 @@ Sent = tuple[Request, int]
 State = dict[tuple[str, ...], Any]
 """What clients see: a value for each topic, partition, group, committed offset and dynamic config."""
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 EARLIEST, LATEST = -2, -1
 LOADING = 14
 LOADING_LIMIT_S = 60.0
@@ -194,6 +194,11 @@ def view(client: Client, groups: Iterable[str] = (), *, is_mine: Any = lambda na
 def broker_configs(client: Client) -> State:
     """Return the dynamic configs of all brokers and those of the first one."""
     return {**configs(client, BROKER, "", (3,)), **configs(client, BROKER, "1", (2,))}
+
+
+def group_configs(client: Client, group_id: str) -> State:
+    """Return the configs of a group of its own."""
+    return configs(client, GROUP, group_id, (8,))
 
 
 def configs(client: Client, kind: int, name: str, sources: tuple[int, ...]) -> State:

@@ -16,10 +16,10 @@ from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest
 from kproto_server import Broker
 from kproto_server.clock import PURGE_MIN, Clock, ClockMode
 from kproto_server.cluster import cluster as cluster_module
@@ -69,7 +69,7 @@ def test_long_names_are_shortened_and_stay_different() -> None:
 def test_software_names_of_closed_connections_are_limited() -> None:
     observations = Observations()
     for number in range(3 * observe.SOFTWARE_MAX):
-        info = ConnectionInfo("/127.0.0.1", f"name-{number}", "1")
+        info = ConnectionInfo("/127.0.0.1", software_name=f"name-{number}", software_version="1")
         observations.request(info, "c", 3, 1)
         observations.disconnected(info)
     assert len(observations._gone) == observe.SOFTWARE_MAX + 1
@@ -82,7 +82,7 @@ def test_software_names_of_closed_connections_are_limited() -> None:
 def test_counts_of_all_connections_together_are_limited(closes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "SHARED_ROWS_MAX", 1000)
     observations = Observations()
-    infos = [ConnectionInfo("/127.0.0.1", "name", "1") for _ in range(20)]
+    infos = [ConnectionInfo("/127.0.0.1", software_name="name", software_version="1") for _ in range(20)]
     sent = 0
     for number, info in enumerate(infos):
         for nth in range(200):
@@ -107,7 +107,7 @@ def test_a_connection_that_ends_returns_its_counts() -> None:
     """However often clients connect, what they all have in common is counted once."""
     observations = Observations()
     for _ in range(3000):
-        info = ConnectionInfo("/127.0.0.1", "name", "1")
+        info = ConnectionInfo("/127.0.0.1", software_name="name", software_version="1")
         for nth in range(100):
             observations.request(info, f"client {nth}", 3, 1)
         observations.disconnected(info)
@@ -211,9 +211,11 @@ def test_producers_expire() -> None:
     producers = state.cluster.topics["t"].partitions[0].make_data().known_producers
     for producer_id in range(500):
         producers.add(producer_id, 0, BatchMetadata(0, 0, producer_id, NOW_MS), clock.now_ms())
-    clock.advance(60_000)
+        producers.begin_verification(1000 + producer_id, 0, 0, clock.now_ms())
+    clock.advance(59_000)
     producers.add(7, 0, BatchMetadata(1, 1, 500, NOW_MS), clock.now_ms())
-    assert len(producers) == 500
+    assert len(producers) == 1000
+    clock.advance(1000)
     clock.advance(1000)
     assert [producer_id for producer_id, _ in producers.items()] == [7]
     clock.advance(DAY_MS)
@@ -303,7 +305,7 @@ def test_warnings_of_apis_that_do_nothing_are_limited() -> None:
     state = new_state()
     dispatcher = Dispatcher(state, Observations())
     connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-    request = SaslHandshakeRequest(mechanism="PLAIN")
+    request = AlterClientQuotasRequest(entries=(), validate_only=False)
     for number in range(WARNINGS_MAX + 10):
         client_id = f"{'c' * 1000} {number}"
         assert connection.receive(request_frame(request, 1, correlation_id=0, client_id=client_id), NOW_MS)

@@ -94,7 +94,7 @@ def refusals(broker: Broker) -> int:
     """Return how often clients got an error because there was no coordinator."""
     return sum(
         seen.count
-        for client in broker.snapshot().clients
+        for client in broker.observations.snapshot().clients
         for seen in client.errors
         if (seen.api_key, seen.error_code) == (FIND_COORDINATOR, NO_COORDINATOR)
     )

@@ -75,11 +75,13 @@ def broker() -> None:
         assert_type(running, Broker)
         assert_type(running.bootstrap_servers, str)
         assert_type(running.clock.now_ms(), int)
-        assert_type(running.snapshot().largest_retention_ms, int | None)
+        assert_type(running.observations.snapshot().largest_retention_ms, int | None)
         for logged in running.requests.where(api="OffsetCommit", group="g", error=0):
             assert_type((logged.client_id, logged.api_version), tuple[str, int])
             assert_type(logged.request, Request)
             assert_type(logged.response, Response | None)
+        with running.faults.add(api="OffsetCommit", group="g", error="NOT_COORDINATOR", times=1) as rule:
+            assert_type(rule.fired, int)
 
 
 async def broker_from_a_task() -> None:

@@ -12,6 +12,7 @@ from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeReq
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from tests.coordinator.broker_state import ask, commit, group_with, new_state
+from tests.coordinator.consumer_group import add_consumer_group
 
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
@@ -73,7 +74,7 @@ def test_unknown_group_is_dead(kafka_version: str, version: int) -> None:
 def test_unknown_group_is_an_error_from_v6_on() -> None:
     """GP-40; so is a consumer group, which this API does not describe (GP-41)."""
     state = new_state("4.4")
-    state.coordinator.groups.create("modern", 0, "consumer")
+    add_consumer_group(state.coordinator, 0, group_id="modern")
     returned = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "unknown", "modern", version=6)]
     assert returned == [(69, "Group unknown not found.", "Dead"), (69, "Group modern is not a classic group.", "Dead")]
     assert [(g.error_code, g.group_state) for g in describe(state, "modern", version=5)] == [(0, "Dead")]
@@ -143,7 +144,7 @@ def test_groups_are_listed_with_state_and_type(kafka_version: str) -> None:
     state = new_state(kafka_version)
     commit(state, "simple", {"t": {0: 1}})
     group_with(state, "joined", GroupState.STABLE, [Member("m")])
-    state.coordinator.groups.create("modern", 0, "consumer")
+    add_consumer_group(state.coordinator, 0, group_id="modern")
     response = ask(state, ListGroupsRequest(), 5)
     assert response.error_code == 0
     assert [(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in response.groups] == [
@@ -190,7 +191,7 @@ def test_filters_ignore_case(filters: dict[str, Any], expected: list[str]) -> No
     state = new_state("4.4")
     group_with(state, "empty", GroupState.EMPTY)
     group_with(state, "stable", GroupState.STABLE, [Member("m")])
-    state.coordinator.groups.create("modern", 0, "consumer")
+    add_consumer_group(state.coordinator, 0, group_id="modern")
     assert listed(state, **filters) == expected
 
 

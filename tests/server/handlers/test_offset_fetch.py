@@ -19,6 +19,7 @@ from kproto.messages.k09_offset_fetch import (
 )
 from kproto_server.coordinator.groups import GroupState, Member
 from tests.coordinator.broker_state import ask, commit, group_with, new_state
+from tests.coordinator.consumer_group import add_consumer_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -275,8 +276,7 @@ def test_no_offsets_topic_is_not_coordinator(version: int) -> None:
 def consumer_group(*, speaks_classic: bool = False) -> BrokerState:
     state = new_state("4.4")
     commit(state, "g", {"t": {0: 1}})
-    group = state.coordinator.groups.create("g", 0, "consumer")
-    group.add_member(Member("m", epoch=5, speaks_classic=speaks_classic))
+    add_consumer_group(state.coordinator, 0, "m", epoch=5, speaks_classic=speaks_classic)
     return state
 
 

@@ -12,6 +12,7 @@ import pytest
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import group_with
+from tests.coordinator.consumer_group import add_consumer_group
 from tests.server.handlers.recorded import RELEASES, conversation, recorded_state, replay
 
 
@@ -39,10 +40,8 @@ def _empty(state: BrokerState, request: Any) -> None:
 
 
 def _consumer(state: BrokerState, request: Any) -> None:
-    group = state.coordinator.groups.create(request.group_id, 0, "consumer")
     member_id = request.member_id if request.member_id != "ghost" else "other"
-    group.add_member(Member(member_id, epoch=2, speaks_classic=False))
-    group.state = GroupState.STABLE
+    add_consumer_group(state.coordinator, 0, member_id, group_id=request.group_id, epoch=2)
 
 
 PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE

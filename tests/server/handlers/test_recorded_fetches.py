@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import commit
+from tests.coordinator.consumer_group import add_consumer_group
 from tests.server.handlers.recorded import RELEASES, another_node_leads, conversation, recorded_state, replay
 
 NOT_ASKED = ("denied", "after the transaction committed", "no answer within the time limit")
@@ -35,9 +35,13 @@ def _consumer(change: int, member_id: str | None = None) -> Any:
         asked = request.groups[0]
         state.coordinator.groups.remove(asked.group_id)
         commit(state, asked.group_id, {"t": {0: (1, "x")}})
-        group = state.coordinator.groups.create(asked.group_id, 0, "consumer")
-        group.add_member(Member(member_id or asked.member_id, epoch=asked.member_epoch + change, speaks_classic=False))
-        group.state = GroupState.STABLE
+        add_consumer_group(
+            state.coordinator,
+            0,
+            member_id or asked.member_id,
+            group_id=asked.group_id,
+            epoch=asked.member_epoch + change,
+        )
 
     return prepare
 

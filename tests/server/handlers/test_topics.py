@@ -18,7 +18,7 @@ from kproto.messages.k37_create_partitions import CreatePartitionsRequest, Creat
 from kproto.messages.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
-from kproto_server.handlers._hash_order import in_hash_order
+from kproto_server.handlers._hash_order import configs_in_hash_order
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.deferred import DelayedOperation
@@ -242,7 +242,7 @@ class TestDescribeConfigs:
         )
         theirs = [config.name for config in recorded.results[0].configs if config.name not in NOT_OURS]
         state = new_state("4.4")
-        ours = in_hash_order(describe_topic(state.settings.current, {}), state.kafka_version)
+        ours = configs_in_hash_order(describe_topic(state.settings.current, {}), state.kafka_version)
         assert [entry.name for entry in ours if entry.name not in NOT_OURS] == theirs
 
     @pytest.mark.parametrize(("kafka_version", "first"), [("2.8", 1), ("3.9", 1), ("4.1", 1), ("4.2", 0), ("4.4", 0)])
