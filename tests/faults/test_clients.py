@@ -226,6 +226,23 @@ def test_librdkafka_finds_the_new_leader(broker: Broker) -> None:
     assert errors == [None, None]
 
 
+def test_librdkafka_waits_while_metadata_is_stale(broker: Broker) -> None:
+    """Metadata keeps naming the former leader: the record is refused until metadata is up to date again.
+
+    From version 10 on, the response of Produce would name the new leader (KIP-951).
+    """
+    broker.faults.add(max_versions={"Produce": 9})
+    rule = broker.faults.add(stale=True, api="Metadata")
+    broker.cluster.move_leader("orders", 0)
+    with producing(broker, 0) as errors:
+        broker.requests.wait(api="Produce", error="NOT_LEADER_OR_FOLLOWER", timeout_s=LIMIT_S)
+        rule.wait_fired(rule.fired + 2, timeout_s=LIMIT_S)
+        assert broker.requests.where(api="Produce", error=0) == ()
+        rule.remove()
+    assert errors == [None]
+    assert len(broker.requests.where(api="Produce", error=0)) == 1
+
+
 def test_librdkafka_reports_the_throttle_time(broker: Broker) -> None:
     seen: list[float] = []
     broker.faults.add(api="Produce", throttle_ms=200, times=1)

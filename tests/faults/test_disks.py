@@ -11,7 +11,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
@@ -24,6 +25,7 @@ from tests.waiting import LIMIT_S, wait_until
 
 SETTINGS = {"default.replication.factor": 3, "offsets.topic.num.partitions": 1}
 SESSION_S = 9
+OFFSET_COMMIT = 8
 ORDERS = TopicPartition("orders", 0)
 
 
@@ -150,6 +152,24 @@ def test_a_slow_disk_delays_writes_and_nothing_else(broker: Broker) -> None:
         assert time.monotonic() - began >= 0.1
         assert {rule.given["delay_ms"] for rule in broker.faults} == {100}
     assert len(broker.faults) == 0
+
+
+def test_librdkafka_waits_for_a_slow_disk(broker: Broker) -> None:
+    """The latency goes by the broker's clock: a minute passes in no time, and the commit is done."""
+    results: list[Any] = []
+    node = broker.cluster.coordinator(group="billing")
+    assert node is not None
+    settings: Any = {"group.id": "billing", "on_commit": lambda error, offsets: results.append((error, offsets))}
+    with closing(Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})) as consumer:
+        with broker.cluster.disk(node, latency_ms=60_000):
+            consumer.commit(offsets=[ConfluentPartition("orders", 0, 42)], asynchronous=True)
+            (rule,) = [one for one in broker.faults if one.given["api"] == OFFSET_COMMIT]
+            rule.wait_fired(timeout_s=LIMIT_S)
+            assert broker.groups.committed("billing") == {}
+            broker.clock.advance(seconds=60)
+            wait_until(lambda: consumer.poll(0.05) is None and bool(results), "the commit")
+        assert [(error, one.offset) for error, offsets in results for one in offsets] == [(None, 42)]
+    assert broker.groups.committed("billing") == {("orders", 0): 42}
 
 
 @pytest.mark.parametrize("given", [{}, {"full": True, "read_only": True}, {"latency_ms": -1}, {"full": 1}])

@@ -156,6 +156,40 @@ def test_librdkafka_finds_the_leader_after_each_move(broker: Broker) -> None:
     assert len(broker.requests.where(api="Produce", error="NOT_LEADER_OR_FOLLOWER")) >= MOVES - 1
 
 
+@pytest.mark.parametrize("end", ["stop", "crash", "disconnect"])
+def test_librdkafka_produces_when_there_is_a_leader_again(end: str, broker: Broker) -> None:
+    """At once if the node stops, when the cluster notices a crash, and when a disconnected leader starts again."""
+    reports: list[Any] = []
+    settings = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 20}
+    producer = ConfluentProducer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, **settings})
+    leader = broker.cluster.leader("orders", 0)
+    assert leader is not None
+
+    def produce() -> None:
+        producer.produce("orders", b"1041", partition=0, on_delivery=lambda error, one: reports.append(error))
+
+    produce()
+    assert producer.flush(LIMIT_S) == 0
+    ends = {"stop": broker.stop_node, "crash": broker.cluster.crash, "disconnect": broker.cluster.disconnect}
+    ends[end](leader)
+    produce()
+    if end != "stop":
+        seen = len(broker.requests.where(api="Metadata"))
+        broker.requests.wait(api="Metadata", count=seen + 2, timeout_s=LIMIT_S)
+        assert len(broker.requests.where(api="Produce", error=0)) == 1
+        assert broker.cluster.leader("orders", 0) == leader
+    if end == "crash":
+        broker.clock.advance(seconds=9)
+    elif end == "disconnect":
+        broker.start_node(leader)
+    assert producer.flush(LIMIT_S) == 0
+    assert reports == [None, None]
+    assert [one.node_id == leader for one in broker.requests.where(api="Produce", error=0)] == [
+        True,
+        end == "disconnect",
+    ]
+
+
 def test_twenty_moves_of_a_coordinator_lose_nothing(broker: Broker) -> None:
     """Two members consume and commit, and a client produces, while the coordinator moves from node to node.
 
