@@ -31,6 +31,7 @@ DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 """Delta for the Spark version that `kproto[spark]` pins. Its Unity Catalog is left out: no table here needs it."""
 DELTA_CONFIG = {
     "spark.jars.packages": DELTA,
+    "spark.jars.ivySettings": str(Path(__file__).with_name("ivysettings.xml")),
     "spark.jars.excludes": "io.unitycatalog:unitycatalog-client,io.unitycatalog:unitycatalog-hadoop",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
