@@ -85,7 +85,7 @@ def _what_if(source: Input, options: Namespace) -> DataFrame:
 def _rates(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rates
 
-    return rates(source.commits)
+    return rates(source.commits, source.log_batches)
 
 
 def _hot_partitions(source: Input, _options: Namespace) -> DataFrame:
@@ -104,7 +104,7 @@ def _lag(source: Input, options: Namespace) -> DataFrame:
 def _rewinds(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rewinds
 
-    return rewinds(source.commits)
+    return rewinds(source.commits, source.log_batches)
 
 
 def _stalled(source: Input, options: Namespace) -> DataFrame:

@@ -151,6 +151,84 @@ def open_transaction(cluster: Cluster) -> None:
     consumer.close()
 
 
+def replaced_commits(cluster: Cluster) -> None:
+    """Commit 20, and then lower offsets in transactions, some of which no client could ever see."""
+    from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    servers = cluster.bootstrap
+    make_topic(servers, "orders")
+    admin = AdminClient({"bootstrap.servers": servers})
+
+    def committed(group: str) -> int:
+        """Return the offset that the broker returns once the marker of the transaction is in its log."""
+        found: list[TopicPartition] = []
+
+        def is_stable() -> bool:
+            asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], require_stable=True)
+            found[:] = asked[group].result().topic_partitions
+            return found[0].error is None
+
+        wait_until(is_stable, f"the end of the transaction of {group}")
+        offset: int = found[0].offset
+        return offset
+
+    for group, steps in REPLACED.items():
+        returned: list[int] = []
+        commit(servers, group, "orders", 20)
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": group})
+        producer.init_transactions(30)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+        metadata = consumer.consumer_group_metadata()
+        producer.begin_transaction()
+        for step in steps:
+            match step:
+                case "commit":
+                    producer.commit_transaction(30)
+                case "abort":
+                    producer.abort_transaction(30)
+                case ("in transaction", int(offset)):
+                    producer.send_offsets_to_transaction([TopicPartition("orders", 0, offset)], metadata, 30)
+                case (_, offset):
+                    commit(servers, group, "orders", offset)
+            if step in ("commit", "abort"):
+                returned.append(committed(group))
+        consumer.close()
+        assert committed(group) == 30, group
+        assert (5 in returned) == (group == "seen")
+
+
+def consumer_group(cluster: Cluster) -> None:
+    """Let two members of a KIP-848 group join and leave, one after the other."""
+    from confluent_kafka import Consumer
+
+    servers = cluster.bootstrap
+    make_topic(servers, "orders")
+    settings = {"bootstrap.servers": servers, "group.id": "modern", "group.protocol": "consumer"}
+    members = []
+    for _ in range(2):
+        member = Consumer(settings)
+        member.subscribe(["orders"])
+        members.append(member)
+
+        def is_member(member: Consumer = member) -> bool:
+            member.poll(0.1)
+            return bool(member.memberid()) and len(members[0].assignment()) == 1
+
+        wait_until(is_member, "the assignment")
+    for member in members:
+        member.close()
+
+
+Step = str | tuple[str, int]
+REPLACED: Mapping[str, tuple[Step, ...]] = {
+    "seen": (("in transaction", 5), "commit", ("plain", 30)),
+    "aborted": (("in transaction", 5), "abort", ("plain", 30)),
+    "replaced by a plain commit": (("in transaction", 5), ("plain", 30), "commit"),
+    "replaced in its transaction": (("in transaction", 5), ("in transaction", 30), "commit"),
+}
+"""By group: the commits after that of 20, and the end of the transaction. Only the first group was ever back at 5."""
+
 FAST_CLEANER = {
     "offsets.topic.segment.bytes": "6000",
     "log.cleaner.min.cleanable.ratio": "0.01",
@@ -173,6 +251,8 @@ SITUATIONS = {
     ),
     "no-records": Situation({"2.8.2": SHORT_LIVES}, no_records, ("empty", "emptied")),
     "open-transaction": Situation({"2.8.2": {}}, open_transaction, ()),
+    "replaced-commits": Situation({"2.8.2": {}, "4.4.0": {}}, replaced_commits, ()),
+    "consumer-group": Situation({"4.4.0": {}}, consumer_group, ()),
 }
 
 

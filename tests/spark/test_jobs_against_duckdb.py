@@ -100,7 +100,7 @@ def test_rates(log: Frames) -> None:
             count(*) FILTER (committed_offset < previous) AS rewinds
         FROM ({MOVES}) GROUP BY ALL
     """
-    expected = assert_same(jobs.rates(log.commits_frame), RATES, query, commits=log.commits_frame)
+    expected = assert_same(jobs.rates(log.commits_frame, log.batches_frame), RATES, query, commits=log.commits_frame)
     assert sum(expected["rewinds"].to_pylist()) > 10 or log.name != RANDOM
 
 
@@ -110,7 +110,9 @@ def test_rewinds(log: Frames) -> None:
             previous - committed_offset AS rewound, after_loss, log_partition, log_offset
         FROM ({MOVES}) WHERE committed_offset < previous
     """
-    expected = assert_same(jobs.rewinds(log.commits_frame), REWINDS, query, commits=log.commits_frame)
+    expected = assert_same(
+        jobs.rewinds(log.commits_frame, log.batches_frame), REWINDS, query, commits=log.commits_frame
+    )
     assert set(expected["after_loss"].to_pylist()) == {True, False} or log.name != RANDOM
 
 

@@ -140,6 +140,31 @@ def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(spark: SparkSe
     assert basis["4.0"]["transactional"] == "pending"
 
 
+@pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
+def test_a_rewind_that_nobody_could_see_is_none(spark: SparkSession, release: str) -> None:
+    """Four groups commit 20, then 5 in a transaction, then 30; the brokers returned 5 for the first of them only."""
+    log = open_log(spark, "replaced-commits", release)
+    found = jobs.rewinds(log.commits, log.log_batches).select("group_id", "from_offset", "to_offset", "after_loss")
+    assert list(map(tuple, found.collect())) == [("seen", 20, 5, False)]
+    latest = jobs.latest(log.commits).select("committed_offset").collect()
+    assert [row[0] for row in latest] == [30] * 4
+    rates = jobs.rates(log.commits, log.log_batches).select("group_id", "commits", "rewinds")
+    assert {tuple(row) for row in rates.collect()} == {
+        ("seen", 3, 1),
+        ("aborted", 2, 0),
+        ("replaced by a plain commit", 3, 0),
+        ("replaced in its transaction", 3, 0),
+    }
+
+
+def test_a_consumer_group_is_emptied(spark: SparkSession) -> None:
+    """The members of a KIP-848 group are in records of their own."""
+    log = open_log(spark, "consumer-group", "4.4.0")
+    events = jobs.rebalances(log.group_metadata).orderBy("ts", "generation")
+    found = [(row["event"], row["generation"], row["members_before"], row["members"]) for row in events.collect()]
+    assert found == [("formed", 2, None, 1), ("rebalanced", 3, 1, 2), ("rebalanced", 4, 2, 1), ("emptied", 5, 1, 0)]
+
+
 def test_the_command_says_the_advice(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def rates(commits: DataFrame) -> DataFrame:
+def rates(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
     """Return the commits of each hour.
 
     Input:
-        `COMMITS`.
+        `COMMITS` and `LOG_BATCHES`, as for `rewinds`.
     Output:
         `RATES`, unordered: one row for each group, topic and hour (of `log_ts`, UTC) with a commit. A commit is one
         offset of one partition: a request for ten partitions counts as ten. Tombstones and commits in aborted or open
@@ -25,5 +25,6 @@ def rates(commits: DataFrame) -> DataFrame:
     Compaction hides:
         most commits: a cleaned segment has only the last commit of each key, so both counts are lower bounds.
     """
-    by_hour = with_previous(commits).groupBy("group_id", "topic", F.date_trunc("hour", "log_ts").alias("hour"))
+    rows = with_previous(commits, log_batches)
+    by_hour = rows.groupBy("group_id", "topic", F.date_trunc("hour", "log_ts").alias("hour"))
     return select_columns(RATES, by_hour.agg(F.count("*").alias("commits"), F.count_if(went_back()).alias("rewinds")))
