@@ -19,7 +19,8 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
 
     A broker writes the record of a classic group at the end of a rebalance, after the last member left, after the
     replacement of a static member, and at the removal of the group; that of a KIP-848 group whenever its epoch rises.
-    Joins, leaves and heartbeats are not in the log.
+    Joins, leaves and heartbeats of classic groups are not in the log. The members of a KIP-848 group are counted by the
+    records about them before that about the group.
 
     Input:
         `GROUP_METADATA`.
@@ -27,7 +28,7 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
         `REBALANCES`, unordered: one row for each record about a group; records about one member have none.
     Compaction hides:
         all but the last event of a group in a cleaned segment: counts are lower bounds, and `seconds_since` may cover
-        several rebalances.
+        several rebalances. Members of KIP-848 groups may have left earlier than the events show.
     """
     in_order = Window.partitionBy("group_id").orderBy("log_offset")
 
@@ -42,7 +43,7 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
         .when(F.col("generation") == before("generation"), "static member replaced")
         .otherwise("rebalanced")
     )
-    about_groups = group_metadata.where(F.col("member_id").isNull())
+    about_groups = _with_member_counts(group_metadata).where(F.col("member_id").isNull())
     return select_columns(
         REBALANCES,
         about_groups.withColumn("event", event)
@@ -52,4 +53,17 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
         .withColumn("before_ts", before("log_ts"))
         .withColumn("seconds_since", ms_between("before_ts", "log_ts") / 1000)
         .withColumn("ts", F.col("log_ts")),
+    )
+
+
+def _with_member_counts(group_metadata: DataFrame) -> DataFrame:
+    """Return the rows with a `member_count` for KIP-848 groups too."""
+    in_order = Window.partitionBy("group_id").orderBy("log_offset")
+    of_member = Window.partitionBy("group_id", "member_id").orderBy("log_offset")
+    is_there = (~F.col("tombstone")).cast("int")
+    change = F.when(F.col("member_id").isNotNull(), is_there - F.coalesce(F.lag(is_there).over(of_member), F.lit(0)))
+    counted = F.coalesce(F.sum("change").over(in_order), F.lit(0))
+    rows = group_metadata.withColumn("change", change)
+    return rows.withColumn(
+        "member_count", F.when(F.col("kind") == "consumer", counted).otherwise(F.col("member_count"))
     )
