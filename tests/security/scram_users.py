@@ -64,6 +64,9 @@ def alter(*changes: Any) -> Step:
     return step
 
 
+ODD_NAME = "a b*c+d/e%f~g_h-i.jäk\n"
+"""A name with characters that ZooKeeper's paths do not have as they are."""
+
 STEPS: tuple[Step, ...] = (
     describe_all(),
     describe(),
@@ -102,6 +105,11 @@ STEPS: tuple[Step, ...] = (
     describe("carol", "unknown", "few", "carol"),
     alter(),
     alter(deleted("carol"), deleted("empty"), deleted("x" * 300)),
+    describe_all(),
+    alter(upserted(ODD_NAME), upserted("a,b")),
+    describe_all(),
+    describe(ODD_NAME, "a%2Cb"),
+    alter(deleted(ODD_NAME), deleted("a,b")),
     describe_all(),
 )
 

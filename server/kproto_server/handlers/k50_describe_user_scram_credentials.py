@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from kproto.codes import ErrorCode
 from kproto.java_arithmetic import java_hash
@@ -32,13 +33,18 @@ def handle(
         names = in_hash_order(counts, java_hash) if is_kraft else counts
     else:
         counts = Counter(context.cluster.scram_credentials.users())
-        names = in_hash_order(counts, java_hash) if is_kraft else sorted(counts)
+        names = in_hash_order(counts, java_hash) if is_kraft else sorted(counts, key=_node_name)
+    results = [_result(name, counts[name], context) for name in names]
+    if not request.users and not is_kraft:
+        results = [one.replace(user=_node_name(one.user)) for one in results]
     return DescribeUserScramCredentialsResponse(
-        throttle_time_ms=0,
-        error_code=ErrorCode.NONE,
-        error_message="",
-        results=tuple(_result(name, counts[name], context) for name in names),
+        throttle_time_ms=0, error_code=ErrorCode.NONE, error_message="", results=tuple(results)
     )
+
+
+def _node_name(name: str) -> str:
+    """Return the name of the node that ZooKeeper has for a user, which lists of all users have, too."""
+    return quote(name, safe="").replace("~", "%7E")
 
 
 def _result(name: str, count: int, context: RequestContext) -> DescribeUserScramCredentialsResult:
