@@ -16,7 +16,9 @@ from kproto.errors import UsageError
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kproto.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kproto.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from kproto.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.setting_table import SettingError
 from kproto_server.configuration.settings import Settings
@@ -186,6 +188,21 @@ def test_acls_decide_from_the_next_request_on() -> None:
     assert error() == ErrorCode.NONE
     create(broker, acl(operation=Operation.ALL, permission=Permission.DENY))
     assert error() == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_messages_name_the_api_where_kafka_quotes_the_request() -> None:
+    alice = InMemoryBroker(settings=SETTINGS).connect()
+    alice.connection.info.principal = ALICE
+    features = alice.ask(UpdateFeaturesRequest(feature_updates=()), 1)
+    assert isinstance(features, UpdateFeaturesResponse)
+    assert features.error_message == "Request UpdateFeatures needs ALTER permission."
+    describe = DescribeAclsRequest(
+        resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
+        host_filter=None, operation=1, permission_type=1,
+    )  # fmt: skip
+    described = alice.ask(describe, 2)
+    assert isinstance(described, DescribeAclsResponse)
+    assert described.error_message == "Request DescribeAcls is not authorized."
 
 
 @pytest.mark.parametrize("names", [("secret",), ("orders", "secret")])

@@ -394,23 +394,6 @@ def _all_visible(asked: Asked, perform: Perform, names: Any) -> Any:
     return refused(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 
 
-def share_session(asked: Asked, perform: Perform) -> Any:
-    """Topics need READ: partitions of the others have errors, and are neither read nor acknowledged."""
-    request = asked.request
-    allowed = tuple(one for one in request.topics if asked.has_topic(Operation.READ, one))
-    if len(allowed) == len(request.topics):
-        return perform(request)
-    denied = on_topics(Operation.READ, None)(
-        asked._replace(request=request.replace(topics=tuple(one for one in request.topics if one not in allowed))),
-        perform,
-    )
-
-    def merged(response: Any) -> Any:
-        return response if response.error_code else response.replace(responses=(*response.responses, *denied.responses))
-
-    return changed(perform(request.replace(topics=allowed)), merged)
-
-
 def altered_share_group_offsets(asked: Asked, perform: Perform) -> Any:
     """Topics need READ; the response has the ids of all."""
 

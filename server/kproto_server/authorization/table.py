@@ -1,7 +1,8 @@
 """The rights that each API needs (BA-121), as checks in the order of a real broker, and how they come before handlers.
 
 An API that is not in the table needs no right: ApiVersions, SaslHandshake, SaslAuthenticate, telemetry, and the APIs of
-delegation tokens, whose handlers look at the client's own name.
+delegation tokens, whose handlers look at the client's own name. Those of share sessions, which keep denied topics, look
+at rights to read topics, too.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ TABLE: dict[int, tuple[Check, ...]] = {
     75: (topics.describe_topic_partitions,),
     76: (on_group(READ, None), other.subscription),
     77: (other.described_groups("group_ids", "groups"),),
-    78: (on_group(READ, None), other.share_session),
-    79: (on_group(READ, None), other.share_session),
+    78: (on_group(READ, None),),
+    79: (on_group(READ, None),),
     80: (on_cluster(ALTER),),
     81: (on_cluster(ALTER),),
     **dict.fromkeys(range(83, 88), (on_cluster(CLUSTER_ACTION),)),

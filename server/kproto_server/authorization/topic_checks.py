@@ -102,10 +102,11 @@ def fetch(asked: Asked, perform: Perform) -> Any:
     assert level is not None
     assert not isinstance(level, str)
     items = ErrorItems(DENIED, denied, level, key, version, None)
-    made = items.made_from(known_request(request, asked.context, must_have_topics=False))
+    known = known_request(request, asked.context, must_have_topics=False)
+    made = items.made_from(known)
     if not made:
         return perform(request)
-    if items.without(request) is None:
+    if items.without(known) is None:
         request = request.replace(max_wait_ms=0)
     has_null = not asked.context.behavior(TopicRightsBehavior).fetches_empty_lists
 

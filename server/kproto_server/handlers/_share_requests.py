@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
+from kproto_server.security.acls import Operation, ResourceType
 from kproto_server.share_groups.sessions import TopicIdPartition
 from kproto_server.share_groups.share_partition import GAP, REJECT, RENEW, Acknowledgement
 from kproto_server.share_groups.share_states import SharePartitionKey
@@ -69,6 +70,18 @@ def offsets_problem(group_id: str, context: RequestContext, *, creates: bool) ->
     return None
 
 
+def may_read(topic: str, context: RequestContext) -> bool:
+    """Return whether the client may read a topic.
+
+    Share sessions keep denied topics: only the handlers know them, so this is no check that comes before these.
+    """
+    authorizer, connection = context.cluster.authorizer, context.connection
+    if authorizer is None:
+        return True
+    host = connection.client_host.lstrip("/")
+    return authorizer.allows(connection.principal, host, Operation.READ, ResourceType.TOPIC, topic)
+
+
 def partition_of(one: TopicIdPartition, context: RequestContext) -> Partition | None:
     """Return a partition that a request names; None if it does not exist."""
     topic = context.cluster.topic_by_id(one.topic_id)
@@ -108,6 +121,8 @@ def acknowledge(
             error = ErrorCode.UNKNOWN_TOPIC_ID
         elif not _is_valid(batches, renews=renews):
             error = ErrorCode.INVALID_REQUEST
+        elif not may_read(topic.name, context):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif topic.partition(partition.partition) is None:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:

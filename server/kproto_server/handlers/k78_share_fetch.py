@@ -22,7 +22,7 @@ from kproto.messages.k78_share_fetch import (
     ShareFetchResponse,
 )
 from kproto_server.handlers._partitions import leader_error, nodes_with_ids
-from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid
+from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
 from kproto_server.requests.deferred import Completion, DelayedOperation
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
 from kproto_server.share_groups.log_batches import aborted_spans, fetched_batches, sliced
@@ -158,6 +158,9 @@ class _Fetch:
         error = ErrorCode.UNKNOWN_TOPIC_ID if is_new else found_error
         if topic is not None:
             self._session.known_topics.add(one.topic_id)
+            if not may_read(topic.name, context):
+                self._errors[one] = _partition(one.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED, b"")
+                return
         if topic is not None and partition is not None and not error:
             key = SharePartitionKey(self._session.group_id, *one)
             loaded = context.share_groups.partitions.load(key, topic, partition, context.now_ms)
