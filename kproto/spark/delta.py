@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from kproto.arrow.schemas import COMMITS
+from kproto.errors import NoLog
 from kproto.spark.publish import TablesError
 from kproto.spark.schemas import select_columns
 from kproto.spark.tables import GROWING, Added, Origin, by_date, check_it_is_the_same, later, marks_of
@@ -35,11 +36,39 @@ CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANG
 """Parts of the errors of Delta when another run committed first."""
 
 
+def is_remote(path: str) -> bool:
+    """Return whether a path is a URI that is not of a local file."""
+    return "://" in path and not path.startswith("file:")
+
+
 def is_delta(path: str) -> bool:
-    """Return whether a path or URI has Delta tables; of a URI that is not local, without a look."""
-    if "://" in path and not path.startswith("file:"):
-        return True
-    return (Path(path.removeprefix("file://")) / COMMITS.name / "_delta_log").is_dir()
+    """Return whether a path or URI has Delta tables; of a URI that is not local, without a look: see `check_delta`."""
+    return is_remote(path) or (Path(path.removeprefix("file://")) / COMMITS.name / "_delta_log").is_dir()
+
+
+def check_delta(spark: SparkSession, root: str) -> None:
+    """Look for Delta tables at a URI, with Hadoop's file systems as Spark configures them.
+
+    Raises:
+        NoLog: there are none, or Spark cannot read from there.
+    """
+    java, context = spark.sparkContext._jvm, spark.sparkContext._jsc
+    assert java is not None, "a session has a Java"
+    assert context is not None, "a session has a context"
+    commits = f"{root}/{COMMITS.name}/_delta_log"
+    try:
+        folder = java.org.apache.hadoop.fs.Path(commits)
+        found = folder.getFileSystem(context.hadoopConfiguration()).listStatusIterator(folder).hasNext()
+    except Exception as error:
+        cause = getattr(error, "java_exception", None)  # of an error of py4j, which has no types
+        if cause is None:
+            raise
+        if "FileNotFoundException" not in cause.toString():
+            text = str(cause.getMessage() or cause.toString()).partition("\n")[0]
+            raise NoLog(f"{root}: Spark cannot read it: {text}") from None
+        found = False
+    if not found:
+        raise NoLog(f"{root}: no Delta tables; logs are read from local paths only: mount it, or copy it to a disk")
 
 
 def read_delta(spark: SparkSession, root: str, table: Table) -> DataFrame:

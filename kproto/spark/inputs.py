@@ -291,6 +291,9 @@ def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> In
         NoLog: the path holds neither.
         TablesError: the last write of the tables did not finish.
     """
+    if delta.is_remote(path):
+        delta.check_delta(spark, path)
+        return DeltaInput(spark, path, groups)
     if is_tables(path):
         return TablesInput(spark, path, groups)
     if delta.is_delta(path):

@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from kproto.errors import NoLog
 from kproto.spark import cli
 from kproto.spark.commands import JOBS
+from kproto.spark.delta import check_delta
 from kproto.spark.session import FOR_SMALL_INPUT
 from tests.fixture_files import FIXTURES
 from tests.requirements import need_java
@@ -141,6 +143,20 @@ def test_an_empty_log_is_an_error(run: Run, tmp_path: Path) -> None:
     code, out, err = run("latest", tmp_path)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "empty" in err
+
+
+def test_a_uri_without_delta_tables_is_one_line(run: Run, shared_session: SparkSession, tmp_path: Path) -> None:
+    code, out, err = run("latest", "nowhere://bucket/tables")
+    assert (code, out) == (2, "")
+    assert err == 'kproto.spark: nowhere://bucket/tables: Spark cannot read it: No FileSystem for scheme "nowhere"\n'
+    root = tmp_path.as_uri()
+    with pytest.raises(NoLog, match="no Delta tables; logs are read from local paths only"):
+        check_delta(shared_session, root)
+    (tmp_path / "commits" / "_delta_log").mkdir(parents=True)
+    with pytest.raises(NoLog, match="no Delta tables"):
+        check_delta(shared_session, root)
+    (tmp_path / "commits" / "_delta_log" / f"{0:020}.json").touch()
+    check_delta(shared_session, root)
 
 
 def test_rows_as_a_table(run: Run) -> None:
