@@ -13,7 +13,9 @@ from kproto.records.batches import batch_size, first_offset, read_batch
 from kproto.records.segment_files import INDEX_ENTRY_SIZE, INDEX_SUFFIX, LOG_SUFFIX, index_entry
 
 if TYPE_CHECKING:
-    from kproto.logs.files import SegmentFile
+    from kproto.logs.files import PartitionDirectory, SegmentFile
+
+OFFSET_MAX = 2**63 - 1
 
 
 class OffsetIndex:
@@ -85,3 +87,26 @@ def position_of(segment: SegmentFile, descriptor: int, offset: int) -> int:
     except DecodeError:
         return 0
     return 0 if found is None else position
+
+
+def tail_offset(partition: PartitionDirectory) -> int | None:
+    """Return the first offset of a batch close to the end of a log, or the base offset of its newest segment.
+
+    Everything before it can be left out to find the end of the log. None: the directory has no segments.
+
+    Raises:
+        OSError: the directory or its newest segment cannot be read.
+    """
+    segments = partition.segments()
+    if not segments:
+        return None
+    newest = segments[-1]
+    with OffsetIndex(newest) as index:
+        entry = index.last_up_to(OFFSET_MAX, column=0)
+    if entry is None:
+        return newest.base_offset
+    with open(newest.path, "rb") as file:
+        position = position_of(newest, file.fileno(), entry[0])
+        if position == 0:
+            return newest.base_offset
+        return first_offset(os.pread(file.fileno(), LOG_OVERHEAD, position))

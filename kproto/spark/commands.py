@@ -37,7 +37,7 @@ class Job:
 def time_of(source: Input, options: Namespace) -> datetime:
     """Return the time given by --at: by default, the end of the log."""
     at: datetime | None = options.at
-    return source.coverage.last_ts if at is None else at
+    return source.end_ts if at is None else at
 
 
 def times_of(source: Input, count: int, end: datetime) -> list[datetime]:
@@ -85,7 +85,7 @@ def _what_if(source: Input, options: Namespace) -> DataFrame:
 def _rates(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rates
 
-    return rates(source.commits, source.log_batches)
+    return rates(source.commits, source.offsets_batches)
 
 
 def _hot_partitions(source: Input, _options: Namespace) -> DataFrame:
@@ -97,20 +97,21 @@ def _hot_partitions(source: Input, _options: Namespace) -> DataFrame:
 def _lag(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import lag
 
-    moments = times_of(source, options.moments, source.coverage.last_ts)
-    return lag(source.commits, source.log_batches, moments=moments)
+    moments = times_of(source, options.moments, source.end_ts)
+    ends = source.log_batches if len(moments) > 1 else source.log_ends
+    return lag(source.commits, ends, moments=moments)
 
 
 def _rewinds(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rewinds
 
-    return rewinds(source.commits, source.log_batches)
+    return rewinds(source.commits, source.offsets_batches)
 
 
 def _stalled(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import stalled
 
-    return stalled(source.commits, source.log_batches, at=time_of(source, options), minutes=options.minutes)
+    return stalled(source.commits, source.log_ends, at=time_of(source, options), minutes=options.minutes)
 
 
 def _rebalances(source: Input, _options: Namespace) -> DataFrame:

@@ -14,11 +14,12 @@ from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
 from kproto.logs.files import find_partitions, local_path, survey
 from kproto.logs.identity import read_identity
+from kproto.logs.index import tail_offset
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark import delta, tables
 from kproto.spark.publish import Publication
 from kproto.spark.schemas import TABLES, spark_schema
-from kproto.spark.source.pruning import partitions_at_least
+from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.tables import Origin
 
 if TYPE_CHECKING:
@@ -103,9 +104,24 @@ class Input:
     def log_batches(self) -> DataFrame:
         return self.table(LOG_BATCHES.name)
 
+    @property
+    def offsets_batches(self) -> DataFrame:
+        """The batches of the offsets topic; those of its other partitions may be missing if there are groups."""
+        return self.log_batches.where(F.col("topic") == OFFSETS_TOPIC)
+
+    @property
+    def log_ends(self) -> DataFrame:
+        """Some rows of `log_batches`, with the last one of each log."""
+        return self.log_batches
+
+    @property
+    def end_ts(self) -> datetime:
+        """The newest timestamp in the offsets topic, whatever the groups."""
+        return self.coverage.last_ts
+
     @cached_property
     def coverage(self) -> Coverage:
-        """Read how much of the offsets topic is there.
+        """Read how much of the offsets topic is there; with groups, of the partitions that can have them.
 
         Raises:
             NoLog: the logs are empty.
@@ -199,23 +215,58 @@ class LogInput(Input):
             first = {"-".join(map(str, _named(partition))): mark + 1 for partition, mark in after.items()}
             reader = reader.option("startingOffsets", json.dumps(first))
         rows = reader.load(self._path)
-        if name != LOG_BATCHES.name:
-            return rows
-        ends = empty_ends(find_partitions(self.path, None))
-        return rows.union(self.spark.createDataFrame(ends, spark_schema(LOG_BATCHES))) if ends else rows
+        return rows if name != LOG_BATCHES.name else self._with_empty_ends(rows, find_partitions(self.path, None))
+
+    def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:
+        ends = empty_ends(partitions)
+        return batches.union(self.spark.createDataFrame(ends, spark_schema(LOG_BATCHES))) if ends else batches
 
     @property
     def last_commits(self) -> DataFrame:
         return self._of_groups(self._reader("candidates").load(self._path))
 
     @cached_property
+    def _of_offsets(self) -> list[PartitionDirectory]:
+        """The partitions of the offsets topic that can have records of the groups."""
+        found = find_partitions(self.path)
+        if not self.groups:
+            return found
+        wanted = pruned(found, Wanted(group_id=frozenset(self.groups)), count=None, of_log=False)
+        return wanted if survey(wanted).size else found
+
+    def _in_partitions(self, rows: DataFrame) -> DataFrame:
+        numbers = {partition.number for partition in self._of_offsets}
+        return rows if not self.groups or None in numbers else rows.where(F.col("partition").isin(*numbers))
+
+    @property
+    def offsets_batches(self) -> DataFrame:
+        return self._in_partitions(super().offsets_batches)
+
+    @cached_property
+    def log_ends(self) -> DataFrame:
+        partitions = find_partitions(self.path, None)
+        tails = {partition.path.name: tail_offset(partition) for partition in partitions}
+        first = {name: offset for name, offset in tails.items() if offset is not None}
+        rows = self._reader(VIEWS[LOG_BATCHES.name]).option("startingOffsets", json.dumps(first)).load(self._path)
+        return self._with_empty_ends(rows, partitions)
+
+    @cached_property
+    def end_ts(self) -> datetime:
+        if not self.groups:
+            return self.coverage.last_ts
+        tails = self.log_ends.where(F.col("topic") == OFFSETS_TOPIC).agg(F.unix_micros(F.max("max_ts"))).collect()
+        of_others = tails[0][0]
+        last = self.coverage.last_ts
+        return last if of_others is None else max(last, _moment(of_others))
+
+    @cached_property
     def coverage(self) -> Coverage:
-        """Decode and check all records of the offsets topic.
+        """Decode and check all records of the offsets topic, or of the partitions that can have the groups.
 
         Raises:
             NoLog: the logs are empty.
         """
-        rows = self._reader("coverage").load(self._path)
+        rows = self._in_partitions(self._reader("coverage").load(self._path))
         parts = rows.where(F.col("first_offset").isNotNull()).select(
             "partition",
             F.col("first_offset").alias("first"),
@@ -232,7 +283,7 @@ class LogInput(Input):
             kind, _, count = text.partition(": ")
             skipped[kind] = skipped.get(kind, 0) + int(count)
         partitions = find_partitions(self.path)
-        counted = survey(partitions)
+        counted = survey(self._of_offsets)
         return self._covered(
             found,
             (counted.files, counted.size),

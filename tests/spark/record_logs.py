@@ -2,8 +2,9 @@
 
     python -m tests.spark.record_logs [SITUATION...]
 
-Each broker is fresh and alone and has one partition of the offsets topic. What is kept of its data directory: segments,
-checkpoints and metadata files, without indexes, of the offsets topic and of the topics of the situation.
+Each broker is fresh and alone and has one partition of the offsets topic, if its situation does not say otherwise. What
+is kept of its data directory: segments, checkpoints and metadata files of the offsets topic and of the topics of the
+situation, and indexes where the situation is about them.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Situation(NamedTuple):
     """The settings by directory name, which begins with the release."""
     act: Callable[[Cluster], None]
     topics: tuple[str, ...]
+    kept: tuple[str, ...] = KEPT
+    """The ends of the names of the files that are kept."""
 
 
 def commit(servers: str, group: str, topic: str, offset: int, *, version: int = 2, retention_ms: int = -1) -> None:
@@ -220,6 +223,17 @@ def consumer_group(cluster: Cluster) -> None:
         member.close()
 
 
+def several_partitions(cluster: Cluster) -> None:
+    """Commit for groups in all partitions of the offsets topic, and produce until the topic has several segments."""
+    servers = cluster.bootstrap
+    make_topic(servers, "orders")
+    for _ in range(24):
+        produce(servers, "orders", 5)
+    for number in range(12):
+        commit(servers, f"group-{number}", "orders", number)
+    commit(servers, "group-0", "orders", 50)
+
+
 Step = str | tuple[str, int]
 REPLACED: Mapping[str, tuple[Step, ...]] = {
     "seen": (("in transaction", 5), "commit", ("plain", 30)),
@@ -235,6 +249,8 @@ FAST_CLEANER = {
     "log.cleaner.backoff.ms": "200",
 }
 SHORT_LIVES = {"log.retention.ms": "1", "log.retention.check.interval.ms": "500", "log.segment.delete.delay.ms": "0"}
+
+MANY_SEGMENTS = {"offsets.topic.num.partitions": "4", "log.segment.bytes": "1000", "log.index.interval.bytes": "200"}
 
 SITUATIONS = {
     "requested-retentions": Situation({"2.0.1": {}, "4.4.0": {}}, requested_retentions, ("orders",)),
@@ -253,6 +269,7 @@ SITUATIONS = {
     "open-transaction": Situation({"2.8.2": {}}, open_transaction, ()),
     "replaced-commits": Situation({"2.8.2": {}, "4.4.0": {}}, replaced_commits, ()),
     "consumer-group": Situation({"4.4.0": {}}, consumer_group, ()),
+    "several-partitions": Situation({"2.8.2": MANY_SEGMENTS}, several_partitions, ("orders",), (*KEPT, ".index")),
 }
 
 
@@ -261,17 +278,16 @@ def record(name: str, situation: Situation) -> None:
         with real_kafka(directory.partition("-")[0], props={**SETTINGS, **settings}) as cluster:
             situation.act(cluster)
             cluster.stop(1)
-            copy(
-                cluster.folder / "node-1" / "data", TARGET / name / directory, ("__consumer_offsets", *situation.topics)
-            )
+            data = cluster.folder / "node-1" / "data"
+            copy(data, TARGET / name / directory, ("__consumer_offsets", *situation.topics), situation.kept)
 
 
-def copy(data: Path, target: Path, topics: Iterable[str]) -> None:
+def copy(data: Path, target: Path, topics: Iterable[str], kept: tuple[str, ...]) -> None:
     shutil.rmtree(target, ignore_errors=True)
-    for folder in (data, *(data / f"{topic}-0" for topic in topics)):
+    for folder in (data, *(found for topic in topics for found in sorted(data.glob(f"{topic}-[0-9]")))):
         (target / folder.relative_to(data)).mkdir(parents=True)
         for path in folder.iterdir():
-            if path.is_file() and path.name.endswith(KEPT):
+            if path.is_file() and path.name.endswith(kept):
                 shutil.copy(path, target / path.relative_to(data))
 
 

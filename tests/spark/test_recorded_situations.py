@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kproto.logs.files import find_partitions
+from kproto.logs.index import tail_offset
+from kproto.records.partitioning import partition_for
 from kproto.spark import cli, jobs
 from kproto.spark.advice import Advice, sentence, summarize
 from kproto.spark.inputs import LogInput, TablesInput, empty_ends
@@ -165,10 +170,60 @@ def test_a_consumer_group_is_emptied(spark: SparkSession) -> None:
     assert found == [("formed", 2, None, 1), ("rebalanced", 3, 1, 2), ("rebalanced", 4, 2, 1), ("emptied", 5, 1, 0)]
 
 
-def test_the_command_says_the_advice(
+@pytest.fixture
+def run(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+) -> Callable[..., tuple[str, str]]:
+    """Return a function that runs a command in this process and returns standard output and standard error."""
     monkeypatch.setattr(cli, "_session", lambda _options: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
-    assert cli.main(["retention-audit", str(offsets_log("compacted", "2.0.1"))]) == 0
-    assert "groups may need more" in capsys.readouterr().err
+
+    def run(*words: object) -> tuple[str, str]:
+        code = cli.main([str(word) for word in words])
+        output = capsys.readouterr()
+        assert code == 0, output.err
+        return output
+
+    return run
+
+
+def test_the_command_says_the_advice(run: Callable[..., tuple[str, str]]) -> None:
+    _, err = run("retention-audit", offsets_log("compacted", "2.0.1"))
+    assert "groups may need more" in err
+
+
+def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(
+    run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    """Every other partition of the offsets topic is damaged, and the batches of all segments of the topic but the last.
+
+    Other partitions have newer records than the group's: the end of the log is the same.
+    """
+    intact = offsets_log("several-partitions", "2.8.2")
+    damaged = shutil.copytree(intact, tmp_path / "data")
+    home = f"__consumer_offsets-{partition_for('group-3', 4)}"
+    for path in damaged.rglob("*.log"):
+        data = bytearray(path.read_bytes())
+        if path.parent.name == "orders-0" and path.name != f"{105:020}.log":
+            data[8:12] = bytes(4)
+        elif path.parent.name not in ("orders-0", home):
+            data[-1] ^= 1
+        path.write_bytes(data)
+    for job in (["lag"], ["stalled", "--minutes", "0"], ["rates"]):
+        words = [*job, "--group", "group-3", "--format", "jsonl"]
+        rows, err = run(words[0], damaged, *words[1:])
+        expected, _ = run(words[0], intact, *words[1:])
+        assert [json.loads(line)["group_id"] for line in rows.splitlines()] == ["group-3"]
+        assert rows == expected
+        assert "of 1 partition of __consumer_offsets" in err
+    (row,) = map(json.loads, run("lag", damaged, "--group", "group-3", "--format", "jsonl")[0].splitlines())
+    assert (row["committed_offset"], row["log_end"], row["lag"]) == (3, 120, 117)
+
+
+def test_the_end_of_a_log_is_looked_for_behind_its_last_index_entry(tmp_path: Path) -> None:
+    intact = offsets_log("several-partitions", "2.8.2") / "orders-0"
+    damaged = shutil.copytree(intact, tmp_path / "orders-0")
+    for path, offset in ((intact, 115), (damaged, 105)):
+        (partition,) = find_partitions(str(path), None)
+        assert tail_offset(partition) == offset
+        (damaged / f"{105:020}.index").write_bytes(b"\x7f" * 8)

@@ -138,9 +138,9 @@ def test_the_partition_count_is_used_only_if_the_groups_agree(big_log: str, tmp_
     assert partition_count(found[1:]) is None
     assert partition_count(found[:7]) is None  # the first 7 of 50: the groups contradict a count of 7
     assert partition_count(found[:5]) == 5  # 5 divides 50, so each group is also where a count of 5 puts it
-    assert len(pruned(found, Wanted(frozenset(["g"])), count=None, of_batches=False)) == 1
-    assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=None, of_batches=False)) == 7
-    assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=50, of_batches=False)) == 1
+    assert len(pruned(found, Wanted(frozenset(["g"])), count=None, of_log=False)) == 1
+    assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=None, of_log=False)) == 7
+    assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=50, of_log=False)) == 1
 
 
 def test_filters_narrow_each_other() -> None:

@@ -48,7 +48,8 @@ class KprotoReader(DataSourceReader):
         if options.starting_offsets == LATEST_OFFSET:
             raise OptionError("option startingOffsets: only a stream can start at latest")
         found = partitions_of(options)
-        read = pruned(found, self.wanted, count=options.partitions, of_batches=options.view == "batches")
+        of_log = options.view in ("batches", "coverage")
+        read = pruned(found, self.wanted, count=options.partitions, of_log=of_log)
         parts = (part for partition in read for part in self._parts(partition))
         return list(tasks_of(parts, options.task_bytes))
 

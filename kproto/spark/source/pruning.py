@@ -51,17 +51,18 @@ class Wanted(NamedTuple):
 
 
 def pruned(
-    partitions: list[PartitionDirectory], wanted: Wanted, *, count: int | None, of_batches: bool
+    partitions: list[PartitionDirectory], wanted: Wanted, *, count: int | None, of_log: bool
 ) -> list[PartitionDirectory]:
     """Return the partitions that can have wanted rows.
 
-    ``count`` is the partition count of the offsets topic, if the options give it. In view batches, the columns topic
-    and partition are those of the log; in other views they are of the committed offset and decide nothing.
+    ``count`` is the partition count of the offsets topic, if the options give it. ``of_log`` says whether the columns
+    topic and partition are those of the log, as in views batches and coverage; in other views they are of the committed
+    offset and decide nothing.
 
     Raises:
         OSError: a segment cannot be read.
     """
-    if of_batches:
+    if of_log:
         return [
             partition
             for partition in partitions
