@@ -141,7 +141,7 @@ groups:
   shipping: {}
 """
 MISTAKES = {
-    "seed": "there is no 'topic': use topics, groups, acls, users",
+    "seed": "there is no 'topic': use topics, groups, acls",
     "users": "users are no part of a seed: give them by --user NAME:PASSWORD, or Broker(users=...)",
     "topics": """names are texts: write "1041", not 1041""",
     "topics.orders": "there is no 'color': use partitions, replication_factor, configs, records",

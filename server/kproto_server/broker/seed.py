@@ -186,9 +186,10 @@ class _Reader:
         """The names of all topics of the seed."""
 
     def seed(self, content: object) -> Seed:
-        parts = self._mapping("seed", content, (*SEED, "users"))
-        if "users" in parts:
+        if isinstance(content, dict) and "users" in content:
             self._problems.add("users", NO_USERS)
+            content = {name: value for name, value in content.items() if name != "users"}
+        parts = self._mapping("seed", content, SEED)
         named = self._names("topics", parts.get("topics"))
         self._topics = {name for name, _ in named}
         topics = [self._topic(name, one) for name, one in named]
