@@ -44,6 +44,7 @@ def full_report() -> Report:
     return Report(
         coverage=coverage(missing=2_000_000),
         at=at(48 * HOUR),
+        is_end=True,
         retention_minutes=10_080,
         stalled_minutes=60,
         groups=1500,
@@ -77,6 +78,7 @@ def empty_report() -> Report:
     return Report(
         coverage=coverage(),
         at=at(0),
+        is_end=False,
         retention_minutes=10_080,
         stalled_minutes=60,
         groups=0,

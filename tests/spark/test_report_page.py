@@ -84,6 +84,15 @@ def test_the_recommendation_and_the_caveats_come_first() -> None:
     assert positions == sorted(positions)
 
 
+def test_the_time_left_names_its_time() -> None:
+    """An old copy of a log ends long before somebody reads the page."""
+    page = render(full_report())
+    assert "as of 2026-11-23 09:30:00, the end of the log; all times UTC" in page
+    assert "Time left at 2026-11-23 09:30:00" in page
+    assert "offsets lost in the day after the end of the log" in page
+    assert "offsets lost in the day after the time of the question" in render(empty_report())
+
+
 def test_an_empty_report_says_so() -> None:
     page = render(empty_report())
     assert "offsets.retention.minutes = 10,080 is enough for every group" in page

@@ -50,7 +50,8 @@ def build(source: Input, options: Namespace) -> Report:
     commits, groups = source.commits.persist(), source.group_metadata.persist()
     batches = source.log_batches.persist()
     coverage = source.coverage
-    at: datetime = options.at or coverage.last_ts
+    end = source.end_ts
+    at: datetime = options.at or end
     counts = jobs.latest(commits).agg(F.count_distinct("group_id"), F.count("*")).collect()[0]
     minutes = options.retention_minutes
     audit = jobs.retention_audit(commits, retention_minutes=minutes).persist()
@@ -60,15 +61,16 @@ def build(source: Input, options: Namespace) -> Report:
     kept = F.sum(F.when(F.col("expires_ts").isNull(), F.col("offsets_left")))
     lost_soon, kept_count = expiry.agg(soon, kept).collect()[0]
     counted = applied(commits).where(~F.col("tombstone"))
-    now = jobs.lag(commits, batches, moments=[coverage.last_ts]).persist()
+    now = jobs.lag(commits, batches, moments=[end]).persist()
     # The past has a row for each of many times, so it is computed only where the logs of the topics are in the input.
     with_log = F.broadcast(batches.select("topic", "partition").distinct())
     known = commits.join(with_log, ["topic", "partition"], "left_semi")
-    lag = jobs.lag(known, batches, moments=times_of(source, MOMENTS, coverage.last_ts))
+    lag = jobs.lag(known, batches, moments=times_of(source, MOMENTS, end))
     stalled = jobs.stalled(commits, batches, at=at, minutes=options.minutes)
     return Report(
         coverage=coverage,
         at=at,
+        is_end=at == end,
         retention_minutes=minutes,
         stalled_minutes=options.minutes,
         groups=counts[0],

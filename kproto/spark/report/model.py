@@ -57,6 +57,9 @@ class Report:
 
     coverage: Coverage
     at: datetime
+    """The time at which the page is valid."""
+    is_end: bool
+    """Whether that is the end of the log."""
     retention_minutes: int
     stalled_minutes: int
     groups: int

@@ -39,7 +39,7 @@ def render(report: Report) -> str:
 def _head(report: Report) -> Iterator[str]:
     yield "<header>\n<h1>Consumer offsets</h1>"
     yield f'<p class="soft small"><code>{_text(report.coverage.path)}</code></p>'
-    yield f'<p class="soft small">as of {_time(report.at)}, all times UTC</p>\n</header>'
+    yield f'<p class="soft small">as of {_time(report.at)}, the {_name_of_time(report)}; all times UTC</p>\n</header>'
 
 
 def _banner(report: Report) -> Iterator[str]:
@@ -49,12 +49,13 @@ def _banner(report: Report) -> Iterator[str]:
 
 def _cards(report: Report) -> Iterator[str]:
     lag = sum(row["lag"] for row in report.lags.first[:1])
+    soon = f"offsets lost in the day after the {_name_of_time(report)}"
     yield from cards(
         (
             (f"{report.groups:,}", "groups with offsets", ""),
             (f"{report.offsets:,}", "offsets", ""),
             (f"{report.commits:,}", "commits in the log", ""),
-            (f"{report.lost_soon:,}", "offsets lost within a day", "bad" if report.lost_soon else "good"),
+            (f"{report.lost_soon:,}", soon, "bad" if report.lost_soon else "good"),
             (f"{lag:,}", "highest lag of a group", "") if report.lag else ("\N{EN DASH}", "lag is unknown", ""),
             (f"{report.stalled.count:,}", "offsets stalled", "warn" if report.stalled.count else ""),
             (f"{report.rewinds.count:,}", "rewinds", "warn" if report.rewinds.count else ""),
@@ -103,7 +104,7 @@ def _expiry(report: Report) -> Iterator[str]:
     fields: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Expires at", _moment("expires_ts"), False),
-        ("In", lambda row: _until(report.at, row["expires_ts"]), True),
+        (f"Time left at {_time(report.at)}", lambda row: _until(report.at, row["expires_ts"]), True),
         ("Offsets", _number("offsets_lost"), True),
         ("Left after", _number("offsets_left"), True),
         ("Empty since", _moment("became_empty_ts"), False),
@@ -115,7 +116,7 @@ def _expiry(report: Report) -> Iterator[str]:
 
 def _name_of_time(report: Report) -> str:
     """Return the name of the report's time: an old copy of a log ends long before now."""
-    return "end of the log" if report.at == report.coverage.last_ts else "time of the question"
+    return "end of the log" if report.is_end else "time of the question"
 
 
 BASES = {"group_metadata": "the group becoming empty", "last_commit": "the commit", "override": "a requested retention"}
