@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -74,15 +75,18 @@ def timeout_flags() -> list[str]:
 
 
 @contextmanager
-def broker_under_test(folder: Path, *flags: str) -> Iterator[TestedBroker]:
+def broker_under_test(
+    folder: Path, *flags: str, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[TestedBroker]:
     """Run the broker that KPROTO_TEST_BROKER names, kproto by default; the flags are for kproto only."""
     kind, _, version = os.environ.get("KPROTO_TEST_BROKER", "kproto").partition(":")
     with ExitStack() as stack:
         if kind == "kproto":
-            yield TestedBroker(stack.enter_context(kproto_serve(folder / "kproto.log", *flags)), None)
+            words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+            yield TestedBroker(stack.enter_context(kproto_serve(folder / "kproto.log", *flags, *words)), None)
         else:
             assert kind == "real", "KPROTO_TEST_BROKER is `kproto` or `real:VERSION`"
-            cluster = stack.enter_context(real_kafka(version, props=AS_DELIVERED | TIMEOUTS))
+            cluster = stack.enter_context(real_kafka(version, props={**AS_DELIVERED, **TIMEOUTS, **settings}))
             release = tuple(int(part) for part in version.split("."))
             yield TestedBroker(cluster.bootstrap, release)
 
@@ -100,13 +104,24 @@ SHARE_GROUPS_ON_ONE_BROKER = {
 """Without them a real broker on its own cannot create `__share_group_state`."""
 
 
-@pytest.fixture(scope="session")
-def tested_and_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Return the addresses of the broker under test and of a real one, both of the newest release."""
+@contextmanager
+def newest_brokers(
+    folder: Path,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    *,
+    only_real: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[tuple[str, str]]:
+    """Run the broker under test and a real one, both of the newest release, and yield their addresses."""
     kafka_version = ".".join(NEWEST.split(".")[:2])
-    folder = tmp_path_factory.mktemp("tested")
     with (
-        real_kafka(NEWEST, props=AS_DELIVERED | SHARE_GROUPS_ON_ONE_BROKER) as real,
-        broker_under_test(folder, "--kafka-version", kafka_version) as tested,
+        real_kafka(NEWEST, props={**AS_DELIVERED, **only_real, **settings}) as real,
+        broker_under_test(folder, "--kafka-version", kafka_version, settings=settings) as tested,
     ):
         yield tested.bootstrap, real.bootstrap
+
+
+@pytest.fixture(scope="session")
+def tested_and_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Return the addresses of the broker under test and of a real one."""
+    with newest_brokers(tmp_path_factory.mktemp("tested"), only_real=SHARE_GROUPS_ON_ONE_BROKER) as addresses:
+        yield addresses

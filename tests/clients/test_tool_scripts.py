@@ -8,23 +8,41 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.tool_scripts import SCRIPTS
+from tests.clients.conftest import newest_brokers
+from tests.clients.tool_scripts import SCRIPTS, acls
 from tests.clients.tool_steps import run_script
-from tests.clients.tools import CONFIGS, Pair, running_tools
+from tests.clients.tools import CONFIGS, Pair, Tools, running_tools
 from tests.oracle.cluster import NEWEST
 
 pytestmark = pytest.mark.oracle
 
 
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
 @pytest.fixture(scope="module")
-def pair(tested_and_real: tuple[str, str]) -> Iterator[Pair]:
-    with running_tools(NEWEST) as tools:
-        yield Pair(tools, *tested_and_real)
+def tools() -> Iterator[Tools]:
+    with running_tools(NEWEST) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pair(tools: Tools, tested_and_real: tuple[str, str]) -> Pair:
+    return Pair(tools, *tested_and_real)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_step_prints_the_same_against_both(pair: Pair, script: str, tmp_path: Path) -> None:
     run_script(SCRIPTS[script], pair, tmp_path)
+
+
+def test_acls_print_the_same_against_both(tools: Tools, tmp_path: Path) -> None:
+    """Brokers of their own: those of the other scripts have no authorizer, which `kafka-acls.sh` says."""
+    with newest_brokers(tmp_path, AUTHORIZER) as addresses:
+        run_script(acls.STEPS, Pair(tools, *addresses), tmp_path)
 
 
 def test_broker_configs_are_a_subset_of_kafkas(pair: Pair) -> None:

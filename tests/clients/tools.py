@@ -94,8 +94,16 @@ class ToolOutput:
         return ToolOutput(self.exit_code, "\n".join(" ".join(line) for line in [header, *table]), self.err)
 
     def unordered(self) -> "ToolOutput":
-        """Sort the lines, for output in the order of a hash map."""
-        return ToolOutput(self.exit_code, *("\n".join(sorted(t.splitlines())) for t in (self.out, self.err)))
+        """Sort the lines, for output in the order of a hash map; lines with a tab stay below the line before them."""
+        return ToolOutput(self.exit_code, _sorted(self.out), _sorted(self.err))
+
+
+def _sorted(text: str) -> str:
+    header, lines = "", []
+    for line in text.splitlines():
+        header = header if line.startswith("\t") else line
+        lines.append((header, line))
+    return "\n".join(line for _, line in sorted(lines, key=lambda pair: (pair[0], pair[1].startswith("\t"), pair[1])))
 
 
 def _normalized(text: str, address: str) -> str:
