@@ -120,9 +120,9 @@ def test_java_refuses_a_wrong_certificate(release: str, kind: str, tmp_path: Pat
         assert run_java(release, broker.client_settings("java"), tmp_path) == "SslAuthenticationException"
 
 
-def run_java(release: str, settings: str, folder: Path) -> str:
-    """Run the client of a release with these settings; return what it prints."""
-    classpath = kafka("clientpath", release)
+def run_java(release: str, settings: str, folder: Path, jars: str = "clientpath") -> str:
+    """Run the client of a release with these settings; return what it prints. ``jars``: clientpath or toolpath."""
+    classpath = kafka(jars, release)
     (folder / "client.properties").write_text(settings)
     command = java_command(compiled(JAVA, classpath), classpath, "SecuredClient")
     done = subprocess.run(
