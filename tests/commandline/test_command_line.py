@@ -208,11 +208,14 @@ class TestKproto:
     @pytest.mark.parametrize(
         ("words", "line"),
         [
-            ([], "kproto: no command given: use run, serve, log, scenario or completion, see kproto --help"),
-            (["srv"], "kproto: no command 'srv': use run, serve, log, scenario or completion, see kproto --help"),
+            ([], "kproto: no command given: use run, serve, audit, log, scenario or completion, see kproto --help"),
+            (
+                ["srv"],
+                "kproto: no command 'srv': use run, serve, audit, log, scenario or completion, see kproto --help",
+            ),
             (
                 ["--port", "1"],
-                "kproto: no command '--port': use run, serve, log, scenario or completion, see kproto --help",
+                "kproto: no command '--port': use run, serve, audit, log, scenario or completion, see kproto --help",
             ),
         ],
     )

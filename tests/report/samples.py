@@ -6,7 +6,7 @@ from kproto.headers import read_request_header
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server.observation.observe import API_VERSIONS, Observations
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.report.model import Report, Run, build
+from kproto_server.report.model import LogRead, Report, Run, build
 from kproto_server.report.verdict import target_named
 from kproto_server.requests.context import ConnectionInfo
 from tests.fixture_files import conversations
@@ -19,8 +19,9 @@ def report_of(
     *,
     kafka_version: str = "latest",
     target: str | None = None,
-    offsets_retention_minutes: int = DEFAULT_RETENTION_MINUTES,
+    offsets_retention_minutes: int | None = DEFAULT_RETENTION_MINUTES,
     run: Run | None = None,
+    log: LogRead | None = None,
 ) -> Report:
     return build(
         observations.snapshot(),
@@ -28,6 +29,7 @@ def report_of(
         target=target_named(target),
         offsets_retention_minutes=offsets_retention_minutes,
         run=run,
+        log=log,
     )
 
 
@@ -69,4 +71,5 @@ def everything() -> Observations:
     return observations
 
 
+LOG = LogRead(("broker-1.log", "<b>`2`.gz"), 1200, 1100, 1, 60)
 FINISHED = Run(("java", "-jar", "an app.jar"), 0, "2026-11-01T12:00:00+01:00", 3.21)

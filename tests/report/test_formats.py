@@ -14,7 +14,7 @@ from kproto_server.observation.observe import Observations
 from kproto_server.report import files, html_page, json_file, markdown, phrases, text
 from kproto_server.report.model import Report
 from kproto_server.requests.context import ConnectionInfo
-from tests.report.samples import FINISHED, conversation, everything, old_consumer, report_of
+from tests.report.samples import FINISHED, LOG, conversation, everything, old_consumer, report_of
 
 HOSTILE = "\x1b[2J<script>alert(1)</script>|`x`\n# head\x07\u202e&amp;"
 
@@ -32,6 +32,45 @@ def hostile() -> Report:
     observations.commit_layout(info, HOSTILE, 3, HOSTILE, 5)
     observations.closed(info, HOSTILE, 3, 1, HOSTILE)
     return report_of(observations, target="4.0", run=FINISHED)
+
+
+@pytest.fixture
+def of_log() -> Report:
+    return report_of(everything(), target="4.0", log=LOG, offsets_retention_minutes=None)
+
+
+class TestRequestLog:
+    """The report of `kproto audit`."""
+
+    def test_the_terminal_has_what_was_read(self, of_log: Report) -> None:
+        rendered = text.render(of_log)
+        assert rendered.endswith(
+            "read 2 files: 1,100 lines of 1,200 without a request, 1 request not readable, 60 requests of brokers\n"
+            "      left out\n"
+            "  hosts and principals are left out; a request log has no connections that the broker closed\n"
+        )
+        assert "  set offsets.retention.minutes to at least 11,521 (here: not in the log)\n" in rendered
+
+    def test_undecided_versions_are_those_of_a_client_that_must_run(self) -> None:
+        observations = Observations()
+        info = ConnectionInfo("")
+        for api_key, api_version in ((18, 0), (1, 2)):
+            observations.request(info, "app", api_key, api_version)
+        rendered = text.render(report_of(observations, kafka_version="0.10.0", log=LOG))
+        assert "  a log has no other versions of a client: run the client with kproto run\n" in rendered
+
+    def test_files_have_what_was_read(self, of_log: Report) -> None:
+        assert json_file.as_object(of_log)["request_log"] == {
+            "files": ["broker-1.log", "<b>`2`.gz"],
+            "lines": 1200,
+            "lines_without_request": 1100,
+            "unreadable_requests": 1,
+            "requests_of_brokers": 60,
+        }
+        assert "- request log: `broker-1.log`, `` <b>`2`.gz ``\n- 1,100 lines of 1,200" in markdown.render(of_log)
+        assert "<code>&lt;b&gt;`2`.gz</code><br>1,100 lines of 1,200" in html_page.render(of_log)
+        for render in (markdown.render, html_page.render):
+            assert "broker: Kafka 2.8 or newer, by the format of its request log" in render(of_log)
 
 
 class TestTerminal:
@@ -182,7 +221,9 @@ class TestJson:
         documented = set(
             re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:array|integer|string|boolean|object|number)", document, re.M)
         )
-        assert set(fields(json.loads(json_file.render(full)))) == documented
+        of_log = report_of(everything(), target="4.0", run=FINISHED, log=LOG)
+        assert set(fields(json.loads(json_file.render(full)))) < documented
+        assert set(fields(json.loads(json_file.render(of_log)))) == documented
 
     def test_a_version_that_breaks_is_listed_with_its_client(self, full: Report) -> None:
         found = json.loads(json_file.render(full))

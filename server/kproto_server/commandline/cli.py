@@ -12,7 +12,7 @@ from kproto.errors import CommandLineError
 from kproto_server.commandline.arguments import Command, HelpRequested
 from kproto_server.commandline.commands import COMMANDS, COMPLETION, RUN, SERVE
 from kproto_server.commandline.output import write
-from kproto_server.commandline.parsing import run_options, serve_options
+from kproto_server.commandline.parsing import audit_options, run_options, serve_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, log, scenario or completion, see kproto --help"
+ALL_COMMANDS = "use run, serve, audit, log, scenario or completion, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -29,6 +29,7 @@ A Kafka broker for people who test and check Kafka clients.
 commands:
   run [options] -- COMMAND  run a command beside a broker, then report on its clients
   serve [options]           run a broker until Ctrl-C
+  audit FILE...             report on clients from the request log of real brokers
   log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log
   log export DIR            write its rows as Parquet or Arrow
@@ -72,6 +73,8 @@ def _command(words: list[str]) -> int:
             return _serve(rest)
         case ["run", *rest]:
             return _run(rest)
+        case ["audit", *rest]:
+            return _audit(rest)
         case ["log", *rest]:
             return _log(rest)
         case ["help", "log", *rest]:
@@ -131,6 +134,14 @@ def _run(words: list[str]) -> int:
     except CannotRun as error:
         write(sys.stderr, f"{RUN.error(str(error))}\n")
         return error.exit_code
+
+
+def _audit(words: list[str]) -> int:
+    options = audit_options(words)
+
+    from kproto_server.commandline.audit import audit
+
+    return audit(options)
 
 
 def _with_one_line_errors(command: Command, action: Callable[[], int]) -> int:

@@ -1,4 +1,4 @@
-"""The options of `kproto serve` and `kproto run`, from which the help, the parser and shell completion are made."""
+"""The options of `kproto serve`, `run` and `audit`, from which the help, the parser and shell completion are made."""
 
 from __future__ import annotations
 
@@ -64,16 +64,19 @@ BROKER_OPTIONS = (
     *FAULT_OPTIONS,
     LOG_LEVEL,
 )
+TARGET = Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)")
+FAIL_ON_REMOVED = Option("--fail-on-removed", "", "exit with 1 if something would break there")
+REPORT = Option(
+    "--report",
+    "FILE",
+    "write the whole report: .json, .md or .html, or - for JSON on standard\noutput; may be repeated",
+    repeats=True,
+)
 REPORT_OPTIONS = (
-    Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
-    Option("--fail-on-removed", "", "exit with 1 if something would break there"),
+    TARGET,
+    FAIL_ON_REMOVED,
     Option("--fail-on-protocol-error", "", "exit with 3 if the broker closed a connection for what a client sent"),
-    Option(
-        "--report",
-        "FILE",
-        "write the whole report: .json, .md or .html, or - for JSON on standard\noutput; may be repeated",
-        repeats=True,
-    ),
+    REPORT,
 )
 
 SERVE = Command(
@@ -106,11 +109,24 @@ RUN = Command(
         *BROKER_OPTIONS,
     ),
 )
+AUDIT = Command(
+    "audit",
+    "Report what would break from the request log of real brokers (kafka.request.logger at DEBUG or TRACE, of Kafka\n"
+    "0.10 and newer), as kproto run does from a broker of its own. FILE may be compressed (.gz); - is standard input.",
+    "FILE [FILE ...]",
+    (
+        Option("--kafka-version", "RELEASE", "the release of the brokers; must be given if it is older than 2.8"),
+        TARGET,
+        FAIL_ON_REMOVED,
+        REPORT,
+        Option("--quiet", "", "print no report"),
+    ),
+)
 COMPLETION = Command(
     "completion",
     "Print the completion of kproto's commands and options for a command interpreter: bash, zsh or fish.",
     "bash|zsh|fish",
     (),
 )
-COMMANDS = {"serve": SERVE, "run": RUN, "completion": COMPLETION}
+COMMANDS = {"serve": SERVE, "run": RUN, "audit": AUDIT, "completion": COMPLETION}
 """The commands of one word; `kproto log` and `kproto scenario` have tables of their own."""

@@ -1,4 +1,4 @@
-"""The checked options of `kproto serve` and `kproto run`: the border between command line and broker.
+"""The checked options of `kproto serve`, `kproto run` and `kproto audit`: the border between command line and broker.
 
 These are plain classes, because importing dataclasses takes longer than all else before the sockets listen.
 """
@@ -94,6 +94,19 @@ class ControlOptions:
         """0: a free port."""
         self.file: str | None = file
         """File that has the URL, and the token in a second line, while the broker serves."""
+
+
+class AuditOptions:
+    """The options of `kproto audit`."""
+
+    __slots__ = ("files", "kafka_version", "report")
+
+    def __init__(self, *, files: tuple[str, ...], kafka_version: KafkaVersion | None, report: ReportOptions) -> None:
+        self.files: tuple[str, ...] = files
+        """``-`` is standard input."""
+        self.kafka_version: KafkaVersion | None = kafka_version
+        """The release of the brokers that wrote the log; None: 2.8 or newer."""
+        self.report: ReportOptions = report
 
 
 class ServeOptions:

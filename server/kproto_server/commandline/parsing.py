@@ -1,4 +1,4 @@
-"""Check the arguments of `kproto serve` and `kproto run` before anything starts."""
+"""Check the arguments of `kproto serve`, `kproto run` and `kproto audit` before anything starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import Command, whole_number
 from kproto_server.commandline.broker_settings import checked, configuration, last
-from kproto_server.commandline.commands import FAULT_OPTIONS, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
+from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
 
 TYPE_CHECKING = False
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from kproto_server.broker.seed import Seed
     from kproto_server.clock import ClockMode
     from kproto_server.commandline.broker_settings import Given
-    from kproto_server.commandline.options import BrokerOptions, ControlOptions, ReportOptions, RunOptions, ServeOptions
+    from kproto_server.commandline.options import (
+        AuditOptions,
+        BrokerOptions,
+        ControlOptions,
+        ReportOptions,
+        RunOptions,
+        ServeOptions,
+    )
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -93,6 +100,31 @@ def run_options(words: Sequence[str]) -> RunOptions:
         report=report,
         port=_port(RUN, given, broker.brokers, 0),
         control=_control(RUN, given),
+    )
+
+
+def audit_options(words: Sequence[str]) -> AuditOptions:
+    """Parse the arguments after ``kproto audit``: options stand before, between and after the files.
+
+    Raises:
+        CommandLineError: an argument is wrong.
+        HelpRequested: the arguments include ``--help``.
+    """
+    from kproto_server.commandline.options import AuditOptions
+
+    given, rest = AUDIT.parse(words)
+    files = []
+    while rest:
+        files.append(rest[0])
+        more, rest = AUDIT.parse(rest[1:])
+        for name, values in more.items():
+            given[name] = given.get(name, []) + values if AUDIT.options[name].repeats else values
+    if not files:
+        raise AUDIT.error("no request log given: write kproto audit FILE")
+    return AuditOptions(
+        files=tuple(files),
+        kafka_version=_kafka_version(AUDIT, given) if "--kafka-version" in given else None,
+        report=_report(AUDIT, given),
     )
 
 

@@ -1,4 +1,4 @@
-"""The report at the end of `kproto run` and `kproto serve`: printed, written to files, and as an exit code."""
+"""The report of `kproto run`, `kproto serve` and `kproto audit`: printed, written to files, and as an exit code."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def report_on(
         offsets_retention_minutes=broker.settings.int("offsets.retention.minutes"),
         run=run,
     )
+    return publish(report, options, command)
+
+
+def publish(report: Report, options: ReportOptions, command: str) -> int:
+    """Print a report on standard error and write its files; return the exit code that it leads to."""
     if not options.quiet:
         _print(report, [path for path in options.files if path != STANDARD_OUTPUT])
     exit_code = 0

@@ -36,6 +36,7 @@ def as_object(report: Report) -> dict[str, Any]:
             _named(sent) | _who(client) | _library(client) for client, sent in report.with_verdict(Verdict.BREAKS)
         ],
         "run": _run(report),
+        "request_log": _request_log(report),
         "retention": _retention(report),
         "clients": [_client(client) for client in report.clients],
     }
@@ -49,6 +50,18 @@ def _run(report: Report) -> dict[str, Any] | None:
         "exit_code": report.run.exit_code,
         "started_at": report.run.started_at,
         "duration_seconds": report.run.duration_seconds,
+    }
+
+
+def _request_log(report: Report) -> dict[str, Any] | None:
+    if report.log is None:
+        return None
+    return {
+        "files": list(report.log.files),
+        "lines": report.log.line_count,
+        "lines_without_request": report.log.other_line_count,
+        "unreadable_requests": report.log.unreadable_count,
+        "requests_of_brokers": report.log.broker_request_count,
     }
 
 

@@ -42,6 +42,20 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class LogRead:
+    """The request logs of real brokers that a report is about."""
+
+    files: tuple[str, ...]
+    line_count: int
+    other_line_count: int
+    """Lines that are no completed request."""
+    unreadable_count: int
+    """Lines of a request that are cut or of an unknown format."""
+    broker_request_count: int
+    """Requests that brokers and controllers sent to each other, which the report leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """One API in one version from one client."""
 
@@ -115,12 +129,12 @@ class Retention:
     largest_override_ms: int
     advised_minutes: int
     """The least offsets.retention.minutes that keeps every offset as long as its client asked."""
-    broker_minutes: int
-    """offsets.retention.minutes of this run's broker."""
+    broker_minutes: int | None
+    """offsets.retention.minutes of this run's broker; None: a log does not show it."""
 
     @property
     def is_covered(self) -> bool:
-        return self.broker_minutes >= self.advised_minutes
+        return self.broker_minutes is not None and self.broker_minutes >= self.advised_minutes
 
 
 @dataclass(frozen=True)
@@ -135,6 +149,8 @@ class Report:
     other_patch_releases: OtherPatchReleases | None = None
     """The patch releases of the target's line that serve other versions; None: there are none."""
     run: Run | None = None
+    log: LogRead | None = None
+    """None: kproto was the broker."""
 
     @cached_property
     def request_count(self) -> int:
@@ -176,10 +192,15 @@ def build(
     *,
     kafka_version: KafkaVersion,
     target: KafkaVersion,
-    offsets_retention_minutes: int,
+    offsets_retention_minutes: int | None,
     run: Run | None = None,
+    log: LogRead | None = None,
 ) -> Report:
-    """Return the report on a broker of `kafka_version`: each request seen is checked against `target`."""
+    """Return the report on a broker of `kafka_version`: each request seen is checked against `target`.
+
+    Args:
+        offsets_retention_minutes: the setting of the broker; None: unknown.
+    """
     return Report(
         target=target,
         kafka_version=kafka_version,
@@ -187,6 +208,7 @@ def build(
         retention=_retention(snapshot.largest_retention_ms, offsets_retention_minutes),
         other_patch_releases=other_patch_releases(target),
         run=run,
+        log=log,
     )
 
 
@@ -272,7 +294,7 @@ def _known(closed: Iterable[ClosedSeen]) -> Iterator[ClosedSeen]:
     return (row for row in closed if row.api_key in APIS)
 
 
-def _retention(largest_override_ms: int | None, broker_minutes: int) -> Retention | None:
+def _retention(largest_override_ms: int | None, broker_minutes: int | None) -> Retention | None:
     if largest_override_ms is None:
         return None
     rounded_up = -(-largest_override_ms // MINUTE_MS)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.report.model import Client, Report, Retention, Run, Sent
+    from kproto_server.report.model import Client, LogRead, Report, Retention, Run, Sent
 
 UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 
@@ -137,7 +137,21 @@ def ended(run: Run) -> str:
 
 
 def broker(report: Report) -> str:
-    return "all releases at once" if report.kafka_version.is_latest else f"Kafka {report.kafka_version.name}"
+    if report.kafka_version.is_latest:
+        return "all releases at once" if report.log is None else "Kafka 2.8 or newer, by the format of its request log"
+    return f"Kafka {report.kafka_version.name}"
+
+
+def log(read: LogRead) -> str:
+    """Return what was read of request logs, one clause."""
+    others = f"{plural(read.other_line_count, 'line')} of {read.line_count:,} without a request"
+    unreadable = f"{plural(read.unreadable_count, 'request')} not readable"
+    brokers = f"{plural(read.broker_request_count, 'request')} of brokers left out"
+    return ", ".join((others, *([unreadable] if read.unreadable_count else []), brokers))
+
+
+NOT_IN_LOGS = "hosts and principals are left out; a request log has no connections that the broker closed"
+"""What a report on request logs does not have."""
 
 
 def why(sent: Sent, client: Client, target: str) -> str:
@@ -166,6 +180,8 @@ def advice(retention: Retention) -> str:
 
 def compared(retention: Retention) -> str:
     """Return this broker's setting and whether it covers the advice."""
+    if retention.broker_minutes is None:
+        return "not in the log"
     return f"{retention.broker_minutes:,}, " + ("enough" if retention.is_covered else "too little")
 
 

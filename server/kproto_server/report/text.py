@@ -48,6 +48,7 @@ def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved
         *_other_verdicts(report),
         *_commits(report),
         *_errors(report),
+        *_log(report),
     ]
     shown = [_painted(part, style if color else PLAIN) for text, style in lines for part in _wrapped(text, width)]
     return "".join(f"{line}\n" for line in (*shown, *(f"whole report: {path}" for path in saved_as)))
@@ -137,7 +138,13 @@ def _other_verdicts(report: Report) -> Iterator[Line]:
         yield Line(f"newer than {target}, clients that negotiate step down where they can: {_names(newer)}")
     if undecided:
         yield Line(f"not decided, since Kafka version {report.kafka_version.name} was the limit: {_names(undecided)}")
-        yield Line("  run again with --kafka-version latest")
+        yield Line(f"  {_way_to_decide(report)}")
+
+
+def _way_to_decide(report: Report) -> str:
+    if report.log is None:
+        return "run again with --kafka-version latest"
+    return "a log has no other versions of a client: run the client with kproto run"
 
 
 def _commits(report: Report) -> Iterator[Line]:
@@ -156,6 +163,12 @@ def _errors(report: Report) -> Iterator[Line]:
     if rows:
         yield Line("errors returned:")
         yield from _table([(api, phrases.times(count), error) for api, error, count in rows])
+
+
+def _log(report: Report) -> Iterator[Line]:
+    if report.log is not None:
+        yield Line(f"read {phrases.plural(len(report.log.files), 'file')}: {phrases.log(report.log)}")
+        yield Line(f"  {phrases.NOT_IN_LOGS}")
 
 
 def _closed(report: Report, names: Mapping[str, str]) -> Iterator[Line]:

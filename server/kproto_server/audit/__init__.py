@@ -1,0 +1,1 @@
+"""Reading the request logs of real brokers, for `kproto audit`."""
