@@ -39,7 +39,7 @@ def read(*lines: bytes) -> RequestLog:
 
 def recorded(release: str) -> tuple[RequestLog, Snapshot]:
     log = read(*log_of(release).read_bytes().splitlines(keepends=True))
-    return log, log.end().snapshot()
+    return log, log.end()
 
 
 def requests(release: str) -> list[LoggedRequest]:
@@ -97,6 +97,14 @@ class TestRecordedLogs:
         assert log.unreadable_count > 0
         assert log.unreadable_count + log.completed_count == log.line_count
 
+    @pytest.mark.parametrize("release", HAS_SOFTWARE)
+    def test_clients_that_began_before_the_log_negotiate_if_their_software_is_known(self, release: str) -> None:
+        later = [each for each in log_of(release).read_bytes().splitlines() if b"API_VERSIONS" not in each]
+        assert {client.client_id: client.negotiates for client in read(*later).end().clients} == {
+            "oracle": False,
+            **{name: name != "archive" for name in CLIENTS},
+        }
+
     def test_a_forwarded_request_counts_once(self) -> None:
         forwarded = [request for request in requests("4.4.0") if request.is_forwarded]
         assert [(request.client_id, request.api_key) for request in forwarded] == [("administration", 19)]
@@ -128,7 +136,7 @@ class TestLines:
         assert (log.unreadable_count, log.request_count) == (1, 0)
 
     def test_a_client_without_client_id_has_an_empty_one(self) -> None:
-        (client,) = read(line(client="null")).end().snapshot().clients
+        (client,) = read(line(client="null")).end().clients
         assert client.client_id == ""
 
     def test_former_names_of_apis_are_known(self) -> None:
@@ -138,7 +146,7 @@ class TestLines:
 
     def test_only_a_retention_of_an_offset_commit_counts(self) -> None:
         body = "{group_id=a,generation_id=1,member_id=,retention_time=5000,topics=[]}"
-        (client,) = read(line("OFFSET_COMMIT", 3, body=body), line(body=body)).end().snapshot().clients
+        (client,) = read(line("OFFSET_COMMIT", 3, body=body), line(body=body)).end().clients
         assert client.commits == (CommitsSeen(3, "v3", 1, 1),)
 
 
@@ -161,7 +169,7 @@ class TestBrokers:
     def test_connections_with_api_versions_alone_count_at_the_end(self) -> None:
         log = read(line("API_VERSIONS", 0))
         assert log.request_count == 0
-        (client,) = log.end().snapshot().clients
+        (client,) = log.end().clients
         assert (log.request_count, client.negotiates) == (1, True)
 
 
@@ -170,7 +178,7 @@ class TestLimits:
         lines = [line("API_VERSIONS", 0, port=port) for port in range(CONNECTIONS_MAX + 10)]
         log = read(*lines)
         assert log.request_count == 10
-        (client,) = log.end().snapshot().clients
+        (client,) = log.end().clients
         assert [row.count for row in client.requests] == [len(lines)]
 
     def test_the_number_of_waiting_requests_is_limited(self) -> None:

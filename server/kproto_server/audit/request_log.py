@@ -9,10 +9,12 @@ that is forgotten, as the one that was silent for longest, counts as a client's 
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kproto_server.audit.log_lines import API_VERSIONS, COMPLETED, NO_REPLICA, OFFSET_COMMIT, logged_request
 from kproto_server.observation.observe import Observations
+from kproto_server.observation.observed import Snapshot
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo
 
@@ -83,11 +85,15 @@ class RequestLog:
         self.has_text = self.has_text or not request.is_json
         self._count(request)
 
-    def end(self) -> Observations:
-        """Count the requests that still wait, and return the counts; `read` is not called again."""
+    def end(self) -> Snapshot:
+        """Count the requests that still wait, and return all counts; `read` is not called again."""
         while self._connections:
             self._forget(next(iter(self._connections)))
-        return self._observations
+        # A client with a software name has sent ApiVersions, even if that was before the log began.
+        clients = self._observations.snapshot().clients
+        return Snapshot(
+            tuple(replace(seen, negotiates=seen.negotiates or bool(seen.software_name)) for seen in clients)
+        )
 
     def _count(self, request: LoggedRequest) -> None:
         connection = self._connection(request)

@@ -44,7 +44,7 @@ def audit(options: AuditOptions) -> int:
             _read(path, log, progress.add, needs_release=options.kafka_version is None)
     finally:
         progress.clear()
-    snapshot = log.end().snapshot()
+    snapshot = log.end()
     if not log.request_count:
         raise AUDIT.error(f"no request of a client: all {log.broker_request_count:,} requests are of brokers")
     report = build(
