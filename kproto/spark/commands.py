@@ -85,7 +85,7 @@ def _what_if(source: Input, options: Namespace) -> DataFrame:
 def _rates(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rates
 
-    return rates(source.commits, source.offsets_batches)
+    return rates(source.commits, source.markers)
 
 
 def _hot_partitions(source: Input, _options: Namespace) -> DataFrame:
@@ -105,7 +105,7 @@ def _lag(source: Input, options: Namespace) -> DataFrame:
 def _rewinds(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rewinds
 
-    return rewinds(source.commits, source.offsets_batches)
+    return rewinds(source.commits, source.markers)
 
 
 def _stalled(source: Input, options: Namespace) -> DataFrame:

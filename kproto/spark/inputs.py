@@ -61,6 +61,8 @@ class Coverage:
     """The partitions that the topic has at least; None: unknown."""
     waiting: int = 0
     """Commits that tables lack because a transaction before them was open."""
+    markers: int = 0
+    """End markers of transactions."""
 
     @property
     def last_offset(self) -> int:
@@ -110,6 +112,11 @@ class Input:
         return self.log_batches.where(F.col("topic") == OFFSETS_TOPIC)
 
     @property
+    def markers(self) -> DataFrame | None:
+        """Rows of `log_batches` with the end markers of the offsets topic; None: there are none."""
+        return self.offsets_batches if self.coverage.markers else None
+
+    @property
     def log_ends(self) -> DataFrame:
         """Some rows of `log_batches`, with the last one of each log."""
         return self.log_batches
@@ -146,6 +153,7 @@ class Input:
                 F.max("last_offset").alias("last"),
                 F.unix_micros(F.min("max_ts")).alias("first_us"),
                 F.unix_micros(F.max("max_ts")).alias("last_us"),
+                F.count_if("control").alias("markers"),
             )
             .collect()
         )
@@ -166,7 +174,7 @@ class Input:
         """Return the coverage of partitions.
 
         Args:
-            parts: rows with partition, first, last, batches, records, and the times first_us and last_us.
+            parts: rows with partition, first, last, batches, records, markers, and the times first_us and last_us.
         """
         if not parts:
             raise NoLog(f"{self.path}: the logs of {OFFSETS_TOPIC} in it are empty")
@@ -192,6 +200,7 @@ class Input:
             starts_late=sum(first > 0 for first in starts.values()),
             first_ts=_moment(min(times)),
             last_ts=_moment(max(times)),
+            markers=sum(row["markers"] for row in parts),
             **others,
         )
 
@@ -273,6 +282,7 @@ class LogInput(Input):
             F.col("last_offset").alias("last"),
             "batches",
             "records",
+            "markers",
             F.unix_micros("earliest_ts").alias("first_us"),
             F.unix_micros("latest_ts").alias("last_us"),
             "skipped_types",

@@ -153,6 +153,7 @@ def test_a_rewind_that_nobody_could_see_is_none(spark: SparkSession, release: st
     assert list(map(tuple, found.collect())) == [("seen", 20, 5, False)]
     latest = jobs.latest(log.commits).select("committed_offset").collect()
     assert [row[0] for row in latest] == [30] * 4
+    assert log.coverage.markers == 4
     rates = jobs.rates(log.commits, log.log_batches).select("group_id", "commits", "rewinds")
     assert {tuple(row) for row in rates.collect()} == {
         ("seen", 3, 1),
@@ -165,6 +166,7 @@ def test_a_rewind_that_nobody_could_see_is_none(spark: SparkSession, release: st
 def test_a_consumer_group_is_emptied(spark: SparkSession) -> None:
     """The members of a KIP-848 group are in records of their own."""
     log = open_log(spark, "consumer-group", "4.4.0")
+    assert log.markers is None
     events = jobs.rebalances(log.group_metadata).orderBy("ts", "generation")
     found = [(row["event"], row["generation"], row["members_before"], row["members"]) for row in events.collect()]
     assert found == [("formed", 2, None, 1), ("rebalanced", 3, 1, 2), ("rebalanced", 4, 2, 1), ("emptied", 5, 1, 0)]

@@ -85,7 +85,7 @@ def test_the_recommendation_and_the_caveats_come_first() -> None:
 
 
 def test_the_time_left_names_its_time() -> None:
-    """An old copy of a log ends long before somebody reads the page."""
+    """An old copy of a log ends long before the page is read."""
     page = render(full_report())
     assert "as of 2026-11-23 09:30:00, the end of the log; all times UTC" in page
     assert "Time left at 2026-11-23 09:30:00" in page

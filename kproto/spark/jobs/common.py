@@ -23,13 +23,15 @@ def applied(commits: DataFrame) -> DataFrame:
     return commits.where(F.col("txn_state").isin("none", "committed"))
 
 
-def with_hidden(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
-    """Return the applied commits with a column `is_hidden`: true for those that no broker ever returned.
+def with_visible_from(commits: DataFrame, log_batches: DataFrame | None) -> DataFrame:
+    """Return the applied commits with `visible_from`: the log offset at which brokers begin to return them.
 
-    A commit in a transaction becomes visible at the end marker, unless the log has a later commit of its key that is
-    visible by then: brokers keep the one with the higher log offset. So the visible commits of a key follow each other
-    in the order of their log offsets.
+    That is their own offset, or in a transaction the offset of its end marker. Without batches it is their own, and the
+    commits are read once instead of twice.
     """
+    counted = applied(commits)
+    if log_batches is None:
+        return counted.withColumn("visible_from", F.col("log_offset"))
     marker = (F.col("topic") == OFFSETS_TOPIC) & F.col("control")
     markers = log_batches.where(marker).select(
         F.col("partition").alias("log_partition"),
@@ -37,40 +39,39 @@ def with_hidden(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
         F.col("last_offset").alias("log_offset"),
         F.col("last_offset").alias("marker"),
     )
-    counted = applied(commits)
     in_transaction = counted.where(F.col("txn_state") == "committed")
-    # Spark evaluates a window that ends at the last row anew for each row, so both go backwards.
-    of_producer = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("log_offset").desc())
-    of_key = Window.partitionBy(*KEY).orderBy(F.col("log_offset").desc())
-    up_to_now = of_producer.rowsBetween(Window.unboundedPreceding, 0)
+    # Backwards: a window up to the last row is evaluated from there for each row.
+    backwards = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("log_offset").desc())
+    next_marker = F.last("marker", ignorenulls=True).over(backwards.rowsBetween(Window.unboundedPreceding, 0))
     ended = (
         in_transaction.unionByName(markers, allowMissingColumns=True)
-        .withColumn("visible_from", F.last("marker", ignorenulls=True).over(up_to_now))
+        .withColumn("visible_from", F.coalesce(next_marker, F.col("log_offset")))
         .where(F.col("marker").isNull())
         .drop("marker")
     )
     plain = counted.where(F.col("txn_state") == "none").withColumn("visible_from", F.col("log_offset"))
-    later = of_key.rowsBetween(Window.unboundedPreceding, -1)
-    next_visible = F.min(F.when(~F.col("tombstone"), F.col("visible_from"))).over(later)
-    is_hidden = F.coalesce(F.col("next_visible") <= F.col("visible_from"), F.lit(False))
-    rows = plain.unionByName(ended).withColumn("next_visible", next_visible)
-    return rows.withColumn("is_hidden", is_hidden).drop("visible_from", "next_visible")
+    return plain.unionByName(ended)
 
 
-def with_previous(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
+def with_previous(commits: DataFrame, log_batches: DataFrame | None) -> DataFrame:
     """Return the applied commits without tombstones, each with the visible commit before it.
 
-    Additional columns: `is_hidden` as in `with_hidden`, `previous_offset` (bigint; null: the first commit of its key in
-    the log) and `after_loss` (boolean: a tombstone was between the two).
+    Brokers return the commit with the highest log offset of those that are visible. So a commit is never returned if
+    one with a higher log offset is visible before it, or from the same marker on.
+
+    Additional columns: `is_hidden` (boolean: no broker ever returned it), `previous_offset` (bigint; null: the first
+    commit of its key in the log) and `after_loss` (boolean: a tombstone was between the two).
     """
-    in_order = Window.partitionBy(*KEY).orderBy("log_offset")
+    in_order = Window.partitionBy(*KEY).orderBy("visible_from", F.col("log_offset").desc())
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    highest = F.max(F.when(~F.col("tombstone"), F.col("log_offset"))).over(before)
 
     def of_visible(name: str) -> Column:
         return F.last(F.when(~F.col("is_hidden"), F.col(name)), ignorenulls=True).over(before)
 
     return (
-        with_hidden(commits, log_batches)
+        with_visible_from(commits, log_batches)
+        .withColumn("is_hidden", F.coalesce(highest > F.col("log_offset"), F.lit(False)))
         .withColumn("previous_offset", of_visible("committed_offset"))
         .withColumn("after_loss", F.coalesce(of_visible("tombstone"), F.lit(False)))
         .where(~F.col("tombstone"))

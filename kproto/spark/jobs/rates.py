@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def rates(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
+def rates(commits: DataFrame, log_batches: DataFrame | None) -> DataFrame:
     """Return the commits of each hour.
 
     Input:

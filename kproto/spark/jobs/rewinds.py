@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def rewinds(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
+def rewinds(commits: DataFrame, log_batches: DataFrame | None) -> DataFrame:
     """Return every commit of an offset below the one before it.
 
     A group that lost its offsets and started again went backwards too; `after_loss` marks these. Commits that no broker
@@ -21,7 +21,8 @@ def rewinds(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
     their transaction ended.
 
     Input:
-        `COMMITS` and `LOG_BATCHES`, whose end markers say when transactional commits became visible.
+        `COMMITS` and `LOG_BATCHES`, whose end markers say when transactional commits became visible; None: there are no
+        transactions.
     Output:
         `REWINDS`, unordered; offsets are those of the topic, `ts` is the timestamp of the record.
     Compaction hides:

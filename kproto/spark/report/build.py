@@ -88,7 +88,9 @@ def build(source: Input, options: Namespace) -> Report:
         lag_unknown=now.where(F.col("lag").isNull()).count(),
         hot=_rows(jobs.hot_partitions(commits, batches), JOBS["hot-partitions"].order, 15),
         stalled=_rows(stalled, JOBS["stalled"].order, 15),
-        rewinds=_rows(jobs.rewinds(commits, batches), ("-rewound", "ts", "log_offset"), 15),
+        rewinds=_rows(
+            jobs.rewinds(commits, batches if coverage.markers else None), ("-rewound", "ts", "log_offset"), 15
+        ),
         rebalances=_rows(_by_events(jobs.rebalances(groups)), ("-rebalanced", "group_id"), 15),
     )
 
