@@ -68,6 +68,8 @@ def everything() -> Observations:
     modern = ConnectionInfo("/127.0.0.1", software_name="apache-kafka-java", software_version="4.3.1")
     for api_key, api_version in ((18, 4), (3, 13), (8, 10), (9, 10)):
         observations.request(modern, "billing", api_key, api_version)
+    for mechanism, user in (("PLAIN", "alice"), ("PLAIN", "alice"), ("GSSAPI", "")):
+        observations.failed_authentication(modern, "billing", mechanism, user)
     return observations
 
 

@@ -31,6 +31,7 @@ def hostile() -> Report:
     observations.request(info, HOSTILE, 1, 1)
     observations.commit_layout(info, HOSTILE, 3, HOSTILE, 5)
     observations.closed(info, HOSTILE, 3, 1, HOSTILE)
+    observations.failed_authentication(info, HOSTILE, HOSTILE, HOSTILE)
     return report_of(observations, target="4.0", run=FINISHED)
 
 
@@ -84,6 +85,9 @@ class TestTerminal:
             "  Kafka 4.0.0 does not serve JoinGroup v0 and v1 (--target 4.0.0)\n"
             "connections that the broker closed:\n"
             "  not a request  1x  a frame of 3 bytes is too short for a request header  (no client id)\n"
+            "failed authentications:\n"
+            "  GSSAPI  1x  no user named  billing (apache-kafka-java 4.3.1)\n"
+            "  PLAIN   2x  alice          billing (apache-kafka-java 4.3.1)\n"
             "2 clients sent 28 requests:\n"
             "  billing (apache-kafka-java 4.3.1): 4 requests\n"
             "    Metadata v13, OffsetCommit v10, OffsetFetch v10, ApiVersions v4\n"
@@ -287,6 +291,12 @@ class TestJson:
                 "reason": "a frame of 3 bytes is too short for a request header",
                 "count": 1,
             }
+        ]
+
+    def test_failed_authentications_have_mechanism_user_and_count(self, full: Report) -> None:
+        assert json.loads(json_file.render(full))["clients"][1]["failed_authentications"] == [
+            {"mechanism": "GSSAPI", "user": None, "count": 1},
+            {"mechanism": "PLAIN", "user": "alice", "count": 2},
         ]
 
     def test_names_are_those_that_the_client_sent(self, hostile: Report) -> None:

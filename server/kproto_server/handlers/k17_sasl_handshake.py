@@ -24,6 +24,7 @@ def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandsh
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
     mechanisms = enabled_mechanisms(context)
     if request.mechanism not in mechanisms or request.mechanism not in MECHANISMS:
+        authentication.refuse(request.mechanism)
         refused = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)
         return closing_later(refused, f"SASL mechanism {request.mechanism!r} is not enabled", context)
     authentication.choose(request.mechanism, raw=context.api_version < AUTHENTICATE_SINCE)

@@ -49,6 +49,10 @@ REASONS_MAX = 1000
 request, so a hostile client could produce any number of them."""
 OTHER_REASONS = "(other reasons)"
 
+FAILED_AUTHENTICATIONS_MAX = 1000
+"""Mechanisms and users of failed authentications counted separately, for each connection."""
+OTHER_USERS = "(other users)"
+
 
 class RepeatedRequests:
     """Counts requests that differ in nothing that is observed, for code that does not decode each of them.
@@ -96,6 +100,7 @@ class _Tally:
         "commits",
         "connection",
         "errors",
+        "failed_authentications",
         "negotiated",
         "overrides",
         "repeated",
@@ -120,6 +125,7 @@ class _Tally:
         self.commits: dict[tuple[str, int, str], int] = {}
         self.overrides: dict[tuple[str, int, str], int] = {}
         self.closed: dict[tuple[str, int, int, str], int] = {}
+        self.failed_authentications: dict[tuple[str, str, str], int] = {}
         self.retention: dict[str, int] = {}
         self.repeated: dict[tuple[str, int, int, str | None, bool], RepeatedRequests] = {}
         """The key ends with whether there is a retention override."""
@@ -196,7 +202,7 @@ class _Tally:
                     self.add_commits(seen.client_id, seen.api_version, seen.layout, seen.retention_time_ms, count)
         for (client_id, api_key, api_version), count in other.requests.copy().items():
             self.add_requests(client_id, api_key, api_version, count)
-        for name in ("errors", "commits", "overrides", "closed"):
+        for name in ("errors", "commits", "overrides", "closed", "failed_authentications"):
             mine, theirs = getattr(self, name), getattr(other, name)
             for row, count in theirs.copy().items():
                 self.count(mine, row, count)
@@ -261,6 +267,13 @@ class Observations:
             tally.negotiated.add(tally.known(client_id))
         tally.count(tally.closed, (client_id, api_key, api_version, shortened(reason)))
 
+    def failed_authentication(self, connection: ConnectionInfo, client_id: str, mechanism: str, user: str) -> None:
+        """Count an authentication that has failed. ``user``: who the client says it is; empty: it has not said so."""
+        tally = self._live.get(id(connection)) or self._new_tally(connection)
+        if len(tally.failed_authentications) >= FAILED_AUTHENTICATIONS_MAX or self._shared.left <= 0:
+            mechanism, user = "", OTHER_USERS
+        tally.count(tally.failed_authentications, (client_id, shortened(mechanism), shortened(user)))
+
     def disconnected(self, connection: ConnectionInfo) -> None:
         """Move the counts of a closed connection to those of its software."""
         with self._moving:
@@ -310,7 +323,14 @@ class Observations:
 
 
 def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
-    from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
+    from kproto_server.observation.observed import (
+        ClientSeen,
+        ClosedSeen,
+        CommitsSeen,
+        ErrorsSeen,
+        FailedAuthenticationsSeen,
+        RequestsSeen,
+    )
 
     for client_id in sorted(tally.client_ids):
         commits = [
@@ -327,6 +347,9 @@ def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
             errors=tuple(ErrorsSeen(*row) for row in _rows(tally.errors, client_id)),
             commits=tuple(commits),
             closed=tuple(ClosedSeen(*row) for row in _rows(tally.closed, client_id)),
+            failed_authentications=tuple(
+                FailedAuthenticationsSeen(*row) for row in _rows(tally.failed_authentications, client_id)
+            ),
             largest_retention_ms=tally.retention.get(client_id),
         )
 

@@ -46,6 +46,16 @@ class ClosedSeen:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class FailedAuthenticationsSeen:
+    """Authentications of one user by one mechanism that failed."""
+
+    mechanism: str
+    user: str
+    """Who the client said it is; empty: it did not say so, or not so that the broker could read it."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class ClientSeen:
     """Everything that one client id of one client software sent; rows are sorted."""
 
@@ -59,6 +69,7 @@ class ClientSeen:
     errors: tuple[ErrorsSeen, ...]
     commits: tuple[CommitsSeen, ...]
     closed: tuple[ClosedSeen, ...]
+    failed_authentications: tuple[FailedAuthenticationsSeen, ...]
     largest_retention_ms: int | None = field(compare=False)
     """The largest retention override of its OffsetCommit requests; None: it sent none."""
 

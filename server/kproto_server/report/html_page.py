@@ -96,6 +96,7 @@ def _sections(report: Report) -> Iterator[str]:
     ]
     yield from _breaks(report, ids)
     yield from _by_request("Connections that broke", "Reason", closed, ids)
+    yield from _failed_authentications(report, ids)
     if report.requesting:
         yield from _matrix(report)
         yield from _clients(report, ids)
@@ -233,6 +234,15 @@ def _by_request(
     ]
     if cells:
         yield from section(title, _rows(("Client", "Request", COUNT, last), cells))
+
+
+def _failed_authentications(report: Report, ids: Mapping[Client, str]) -> Iterator[str]:
+    rows = [
+        (_link(client, ids), mechanism, user, f"{count:,}")
+        for client, mechanism, user, count in phrases.failed_authentications(report)
+    ]
+    if rows:
+        yield from section("Failed authentications", _rows(("Client", "Mechanism", "User", COUNT), rows))
 
 
 def _rows(columns: Sequence[str | Column], rows: Iterable[TableRow | Sequence[str | Cell]]) -> Iterator[str]:

@@ -118,6 +118,10 @@ def _client(client: Client) -> dict[str, Any]:
             "closed": [
                 _api(row.api_key, row.api_version) | {"reason": row.reason, "count": row.count} for row in client.closed
             ],
+            "failed_authentications": [
+                {"mechanism": row.mechanism or None, "user": row.user or None, "count": row.count}
+                for row in client.failed_authentications
+            ],
         }
     )
 

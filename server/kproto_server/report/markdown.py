@@ -23,7 +23,15 @@ WORDS = {
 
 
 def render(report: Report) -> str:
-    sections = [_head(report), _breaks(report), _closed(report), _requests(report), _commits(report), _errors(report)]
+    sections = [
+        _head(report),
+        _breaks(report),
+        _closed(report),
+        _failed_authentications(report),
+        _requests(report),
+        _commits(report),
+        _errors(report),
+    ]
     return "\n".join(line for section in sections for line in section) + f"\n{phrases.MEANING}\n"
 
 
@@ -102,6 +110,17 @@ def _errors(report: Report) -> Iterator[str]:
 def _closed(report: Report) -> Iterator[str]:
     rows = [(client, row, phrases.plain(row.reason)) for client in report.clients for row in client.closed]
     yield from _by_request("Connections that the broker closed", "Reason", rows)
+
+
+def _failed_authentications(report: Report) -> Iterator[str]:
+    rows = [
+        (phrases.who(client), mechanism, f"{count:,}", user)
+        for client, mechanism, user, count in phrases.failed_authentications(report)
+    ]
+    if rows:
+        yield "## Failed authentications"
+        yield ""
+        yield from _table(("Client", "Mechanism", "Count", "User"), rows, right=2)
 
 
 def _by_request(title: str, last: str, rows: Sequence[tuple[Client, ErrorsSeen | ClosedSeen, str]]) -> Iterator[str]:

@@ -23,7 +23,14 @@ from kproto_server.report.verdict import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
+    from kproto_server.observation.observed import (
+        ClientSeen,
+        ClosedSeen,
+        CommitsSeen,
+        ErrorsSeen,
+        FailedAuthenticationsSeen,
+        Snapshot,
+    )
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.report.libraries import Recognized
 
@@ -96,6 +103,7 @@ class Client:
     commits: tuple[CommitsSeen, ...]
     errors: tuple[ErrorsSeen, ...]
     closed: tuple[ClosedSeen, ...]
+    failed_authentications: tuple[FailedAuthenticationsSeen, ...]
     largest_retention_ms: int | None
     library: Recognized | None
     """None: nothing that it sent shows it."""
@@ -258,6 +266,7 @@ def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion)
         commits=seen.commits,
         errors=tuple(row for row in seen.errors if not _is_protocol(row)),
         closed=seen.closed,
+        failed_authentications=seen.failed_authentications,
         largest_retention_ms=seen.largest_retention_ms,
         library=recognize(
             seen.client_id, seen.software_name, seen.software_version, counts, negotiates=seen.negotiates

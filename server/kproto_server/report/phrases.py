@@ -199,5 +199,14 @@ def errors(report: Report) -> list[tuple[str, str, int]]:
     return [(*key, count) for key, count in ordered]
 
 
+def failed_authentications(report: Report) -> list[tuple[Client, str, str, int]]:
+    """Return (client, mechanism, user, count) of all clients; the user is a phrase if the client named none."""
+    return [
+        (client, plain(row.mechanism) or "other mechanisms", plain(row.user) or "no user named", row.count)
+        for client in report.clients
+        for row in client.failed_authentications
+    ]
+
+
 def request_name(api_key: int, api_version: int) -> str:
     return "not a request" if api_key < 0 else f"{api_name(api_key)} v{api_version}"

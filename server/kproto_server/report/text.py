@@ -44,6 +44,7 @@ def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved
         *_headline(report),
         *_breaks(report, names),
         *_closed(report, names),
+        *_failed_authentications(report, names),
         *_clients(report, names, width),
         *_other_verdicts(report),
         *_commits(report),
@@ -186,6 +187,16 @@ def _closed(report: Report, names: Mapping[str, str]) -> Iterator[Line]:
     if rows:
         yield Line("connections that the broker closed:", YELLOW)
         yield from _table(rows, limit=len(rows))
+
+
+def _failed_authentications(report: Report, names: Mapping[str, str]) -> Iterator[Line]:
+    rows = [
+        (mechanism, phrases.times(count), user, names[phrases.who(client)])
+        for client, mechanism, user, count in phrases.failed_authentications(report)
+    ]
+    if rows:
+        yield Line("failed authentications:", YELLOW)
+        yield from _table(rows)
 
 
 def _names(rows: Sequence[tuple[Client, Sent]]) -> str:

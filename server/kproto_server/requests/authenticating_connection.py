@@ -59,7 +59,9 @@ class Authenticating(Connection):
                 return b""
             return super()._handle(frame, now_ms)
         if phase is Phase.CHOSEN_RAW:
-            return self._take_token(authentication, frame, now_ms)
+            sent = self._take_token(authentication, frame, now_ms)
+            self._count_failure(authentication)
+            return sent
         api_key = _api_key(frame)
         if api_key not in ALLOWED[phase]:
             return self._refuse(frame, phase)
@@ -69,7 +71,14 @@ class Authenticating(Connection):
             authentication.phase = Phase.NEGOTIATED
         if authentication.is_complete:
             self._begin()
+        self._count_failure(authentication)
         return response
+
+    def _count_failure(self, authentication: Authentication) -> None:
+        if authentication.has_failed:
+            authentication.has_failed = False
+            mechanism, user = authentication.mechanism or "", authentication.claimed_user or ""
+            self.dispatcher.observations.failed_authentication(self.info, self._client_id, mechanism, user)
 
     def _begin(self) -> None:
         """Serve the client as any other."""

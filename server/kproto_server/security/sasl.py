@@ -70,7 +70,7 @@ class SaslRules(NamedTuple):
         return AuthenticationFailed(f"{self.failed_during} due to invalid credentials with SASL mechanism {mechanism}")
 
 
-def plain(users: Users, rules: SaslRules) -> Steps:
+def plain(authentication: Authentication, users: Users, rules: SaslRules) -> Steps:
     """PLAIN (RFC 4616, BA-113): one token with user and password."""
     # As Kafka: bytes that are no UTF-8 are replaced, and nothing behind a fourth token is looked at.
     tokens = (yield b"").decode(errors="replace").split("\0")
@@ -89,13 +89,16 @@ def plain(users: Users, rules: SaslRules) -> Steps:
     for what, value in (("username", name), ("password", password)):
         if not value:
             raise failure(f"Authentication failed: {what} not specified")
+    authentication.claimed_user = name  # not before: a client may have left out a token before its password
     if not users.accepts(name, password):
         raise AuthenticationFailed("Authentication failed: Invalid username or password")
     _check_authorization_id(authorization_id, name)
     return b"", name
 
 
-def scram(users: Users, rules: SaslRules, mechanism: str, nonce: Callable[[], str]) -> Steps:
+def scram(
+    authentication: Authentication, users: Users, rules: SaslRules, mechanism: str, nonce: Callable[[], str]
+) -> Steps:
     """SCRAM (RFC 5802 and 7677, BA-114): a challenge, and the client's proof that it knows the password.
 
     As in Kafka, the proof covers the channel binding that the client names, but nothing is bound.
@@ -106,7 +109,7 @@ def scram(users: Users, rules: SaslRules, mechanism: str, nonce: Callable[[], st
     if first is None:
         raise invalid
     authorization_id, first_bare, sasl_name, client_nonce = first.groups()
-    name = _name(sasl_name)
+    name = authentication.claimed_user = _name(sasl_name)
     credential = users.scram_credential(mechanism, name)
     if credential is None:
         raise invalid
@@ -153,6 +156,7 @@ def oauth_bearer(authentication: Authentication, validate: Validate, rules: Sasl
         except InvalidToken:
             refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
             response = refusal.encode()
+    authentication.claimed_user = bearer.name
     if message.authorization_id not in ("", bearer.name):
         raise AuthenticationFailed(
             f"Authentication failed: Client requested an authorization id ({message.authorization_id}) that is "
@@ -191,8 +195,8 @@ class Authentication:
     """What one connection has authenticated."""
 
     __slots__ = (
-        "_nonce", "_rules", "_steps", "_users", "_validate", "mechanism", "now_ms", "phase", "session_ends_ms",
-        "token_expires_ms", "user",
+        "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "has_failed", "mechanism", "now_ms",
+        "phase", "session_ends_ms", "token_expires_ms", "user",
     )  # fmt: skip
 
     def __init__(
@@ -211,6 +215,10 @@ class Authentication:
         self.phase: Phase = Phase.BEGUN
         self.mechanism: str | None = None
         """The one that was chosen last."""
+        self.claimed_user: str | None = None
+        """Who the client says it is; None: it has not said so, or not so that the broker can read it."""
+        self.has_failed: bool = False
+        """Whether an authentication has failed that has not been counted."""
         self.user: str | None = None
         """None: the client is not authenticated."""
         self.session_ends_ms: int | None = None
@@ -224,17 +232,22 @@ class Authentication:
     def choose(self, mechanism: str, *, raw: bool) -> None:
         """Begin a mechanism, one of `MECHANISMS`. ``raw``: its tokens come without headers."""
         self.mechanism = mechanism
+        self.claimed_user = None
         users, rules = self._users, self._rules
         self.token_expires_ms = None
         if mechanism == PLAIN:
-            steps = plain(users, rules)
+            steps = plain(self, users, rules)
         elif mechanism == OAUTHBEARER:
             steps = oauth_bearer(self, self._validate, rules)
         else:
-            steps = scram(users, rules, mechanism, self._nonce)
+            steps = scram(self, users, rules, mechanism, self._nonce)
         next(steps)
         self._steps = steps
         self.phase = Phase.CHOSEN_RAW if raw else Phase.CHOSEN
+
+    def refuse(self, mechanism: str) -> None:
+        """Note that the client has asked for a mechanism that is not enabled."""
+        self.mechanism, self.claimed_user, self.has_failed = mechanism, None, True
 
     def step(self, token: bytes, now_ms: int) -> bytes:
         """Take a token of the client; return the broker's. The last step makes the phase COMPLETE.
@@ -246,9 +259,13 @@ class Authentication:
         self.now_ms = now_ms
         try:
             return self._steps.send(token)
+        except (AuthenticationFailed, MalformedToken):
+            self.has_failed = True
+            raise
         except StopIteration as end:
             last_token, name = end.value
         if self.user not in (None, name):
+            self.has_failed = True
             text = f"Cannot change principals during re-authentication from User.{self.user}: User.{name}"
             raise AuthenticationFailed(text)
         self.user = name
