@@ -157,6 +157,16 @@ class TestBrokers:
         )
         assert (log.request_count, log.broker_request_count) == (0, 2)
 
+    def test_a_follower_that_begins_with_offset_for_leader_epoch_is_left_out(self) -> None:
+        """As on 2.0.1, whose followers negotiate by inter.broker.protocol.version."""
+        epochs = line("OFFSET_FOR_LEADER_EPOCH", 1, "broker-1-fetcher-0", "{topics=[]}")
+        log = read(epochs, line("FETCH", 8, body="{replica_id=1,max_wait_time=5}"), epochs)
+        assert (log.end().clients, log.broker_request_count) == ((), 3)
+
+    def test_a_consumers_offset_for_leader_epoch_counts(self) -> None:
+        log = read(line(), line("OFFSET_FOR_LEADER_EPOCH", 1, body="{topics=[]}"))
+        assert (log.request_count, log.broker_request_count) == (2, 0)
+
     def test_a_consumers_fetch_counts(self) -> None:
         log = read(line("API_VERSIONS", 0), line("FETCH", 8, body="{replica_id=-1,max_wait_time=5}"))
         assert (log.request_count, log.broker_request_count) == (2, 0)

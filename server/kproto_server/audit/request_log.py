@@ -1,9 +1,10 @@
 """Count the clients' requests of a request log as a broker of kproto counts them.
 
 Theory of operation. A broker's log has the requests of its clients and those that brokers and controllers send each
-other. The API of a request, the id of a follower in it or the controllers' listener shows its sender; ApiVersions shows
-nothing. So requests of ApiVersions wait until their connection has sent another request, which decides. A connection
-that is forgotten, as the one that was silent for longest, counts as a client's if nothing has decided.
+other. The API of a request, the id of a follower in it or the controllers' listener shows its sender; ApiVersions and
+old versions of OffsetForLeaderEpoch show nothing. So these requests wait until their connection has sent another
+request, which decides. A connection that is forgotten, as the one that was silent for longest, counts as a client's if
+nothing has decided.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 10_000
 """Connections that are followed at a time; the one that was silent for longest is forgotten. A broker has hundreds."""
 WAITING_MAX = 100
-"""Requests of ApiVersions that wait on one connection; a client sends one or two."""
+"""Requests that wait on one connection; a client sends one or two."""
 LISTENERS_MAX = 100
 
 CONTROLLER_APIS = frozenset({52, 53, 54, 59, 62, 63, 70, 73, 82})
@@ -32,6 +33,8 @@ CONTROLLER_APIS = frozenset({52, 53, 54, 59, 62, 63, 70, 73, 82})
 AssignReplicasToDirs and UpdateRaftVoter, which kproto does not have: on the controllers' listener only."""
 ADD_PARTITIONS_TO_TXN, BROKERS_ADD_PARTITIONS = 24, 4
 """From this version on only brokers send AddPartitionsToTxn (KIP-890)."""
+OFFSET_FOR_LEADER_EPOCH, NAMES_REPLICA = 23, 3
+"""From this version on OffsetForLeaderEpoch has the id of a follower. Followers of 0.11 to 2.2 begin with it."""
 RETENTION_VERSIONS = (2, 3, 4)
 
 
@@ -98,7 +101,7 @@ class RequestLog:
     def _count(self, request: LoggedRequest) -> None:
         connection = self._connection(request)
         is_brokers = self._is_of_brokers(request)
-        if connection.is_brokers is None and (is_brokers or request.api_key != API_VERSIONS):
+        if connection.is_brokers is None and (is_brokers or _shows_sender(request)):
             connection.is_brokers = is_brokers
             self._count_waiting(connection)
         if is_brokers or connection.is_brokers:
@@ -167,3 +170,10 @@ class RequestLog:
         connection = self._connections.pop(key)
         self._count_waiting(connection)
         self._observations.disconnected(connection.info)
+
+
+def _shows_sender(request: LoggedRequest) -> bool:
+    """Return whether a request that is not of brokers is of a client; else brokers and clients send it alike."""
+    if request.api_key == OFFSET_FOR_LEADER_EPOCH:
+        return request.api_version >= NAMES_REPLICA
+    return request.api_key != API_VERSIONS
