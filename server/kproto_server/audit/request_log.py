@@ -54,16 +54,16 @@ class RequestLog:
     """The requests of one or more logs: `read` takes their lines, then `end` returns what was observed."""
 
     def __init__(self) -> None:
-        self.line_count = 0
-        self.other_line_count = 0
+        self.line_count: int = 0
+        self.other_line_count: int = 0
         """Lines that are no completed request."""
-        self.unreadable_count = 0
+        self.unreadable_count: int = 0
         """Lines of a request that are cut or of an unknown format."""
-        self.request_count = 0
+        self.request_count: int = 0
         """Requests of clients."""
-        self.broker_request_count = 0
+        self.broker_request_count: int = 0
         """Requests that brokers and controllers sent, and copies of clients' requests that brokers forwarded."""
-        self.has_text = False
+        self.has_text: bool = False
         """Whether a broker older than 2.8 wrote a line."""
         self._observations = Observations()
         self._connections: OrderedDict[str, _Connection] = OrderedDict()
