@@ -438,7 +438,7 @@ class ConsumerDelegate:
         self._pending.committed([partition])
         if self._parallel is not None:
             self._parallel.committed(partition, offset)
-            if self._parallel.is_busy:  # checkpoints are deleted
+            if self._parallel.is_busy or self._events.are_waiting:  # checkpoints are deleted
                 self._refresh()
 
     def close(self) -> None:

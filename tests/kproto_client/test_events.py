@@ -27,6 +27,7 @@ from kproto.client import (
     aio,
     catch_up_events,
 )
+from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.decisions.catch_up_ranges import OPEN_END
 from kproto.client.decisions.catch_up_rate import CatchUpRate
 from kproto_server import Broker
@@ -163,6 +164,19 @@ def each_event_of_a_catch_up(kafka: KafkaFixture) -> None:
 
 
 def test_each_event_of_a_catch_up(kafka: KafkaFixture) -> None:
+    each_event_of_a_catch_up(kafka)
+
+
+def test_checkpoints_that_are_deleted_at_once(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The callback gets the events also if the broker answers before the call that wrote has returned."""
+    write = CheckpointTopic.write
+
+    def write_and_wait(self: CheckpointTopic, *arguments: Any) -> None:
+        write(self, *arguments)
+        if self._producer is not None:
+            self._producer.flush()
+
+    monkeypatch.setattr(CheckpointTopic, "write", write_and_wait)
     each_event_of_a_catch_up(kafka)
 
 
