@@ -65,6 +65,10 @@ class Sender(Protocol):
     def send(self, data: bytes) -> None: ...
 
 
+LARGE_OUTGOING_MAX_BYTES = 1 << 20
+"""When the large responses of an iteration have together more, the loop sends all before it reads another socket. If a
+thousand clients fetch much at once, the responses of one iteration would exceed the memory."""
+
 NO_OWNERS: Mapping[int, ReadyOwner] = {}
 
 
@@ -88,6 +92,8 @@ class EventLoop:
         self.freed_memory: FreedMemory = FreedMemory()
         self.outgoing: list[tuple[Sender, bytes]] = []
         """Responses that were made in this iteration and are sent when all sockets are read."""
+        self._large_outgoing_bytes = 0
+        """Of the large ones among these."""
         self.before_sending: Callable[[], object] | None = None
         """Called before responses are sent: the log begins to sync what the iteration has appended."""
         self.at_iteration_end: Callable[[], object] | None = None
@@ -206,10 +212,22 @@ class EventLoop:
         for _ in range(len(self._posted)):
             self._posted.popleft()()
 
+    def note_large(self, size_bytes: int) -> None:
+        """Count a large response in `outgoing`, and send all if they would take too much memory.
+
+        Each large response is not sent at once: it would send those before it, too, and their clients would take the
+        processor from the broker. The leader of a group of a thousand members has one in each rebalance.
+        """
+        self.freed_memory.keep_for(size_bytes)
+        self._large_outgoing_bytes += size_bytes
+        if self._large_outgoing_bytes > LARGE_OUTGOING_MAX_BYTES:
+            self.send_outgoing()
+
     def send_outgoing(self) -> None:
         """Send the responses that were made in this iteration."""
         # Taken out first: what is called below must not change the list that is iterated.
         outgoing, self.outgoing = self.outgoing, []
+        self._large_outgoing_bytes = 0
         if outgoing and self.before_sending is not None:
             self.before_sending()
         for sender, data in outgoing:

@@ -61,8 +61,7 @@ READ_SIZE_BYTES = 65536
 """Largest read of a socket: bounds what one connection can do in one iteration of the loop."""
 
 LARGE_RESPONSES_BYTES = 65536
-"""Responses of this size are sent before another socket is read. If a thousand clients fetch much at once, the
-responses of one iteration would together exceed the memory."""
+"""Responses of this size are counted (`EventLoop.note_large`)."""
 
 SIOCOUTQNSD = 0x894B
 """Linux: the number of bytes of a socket that were not sent yet, mostly because the client's window is full."""
@@ -163,8 +162,7 @@ class Transport:
             if self._has_incomplete:
                 self._count_incomplete()
             if len(responses) > LARGE_RESPONSES_BYTES:
-                loop.freed_memory.keep_for(len(responses))
-                loop.send_outgoing()
+                loop.note_large(len(responses))
         else:
             # No response: part of a long request has arrived, or a request waits, or the connection must be closed.
             self._count_incomplete()
@@ -306,11 +304,10 @@ class Transport:
         responses = self._connection.resume(self._loop.clock.now_ms())
         if responses:
             self._loop.outgoing.append((self, responses))
-            is_large = len(responses) > LARGE_RESPONSES_BYTES
-            if is_large:
-                self._loop.freed_memory.keep_for(len(responses))
+            if len(responses) > LARGE_RESPONSES_BYTES:
+                self._loop.note_large(len(responses))
             # If the connection waits again, it may respond once more in this iteration, behind these responses.
-            if is_large or self._connection.state is not READY:
+            if self._connection.state is not READY:
                 self._loop.send_outgoing()
         else:
             self._update()
