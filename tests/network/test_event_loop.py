@@ -8,7 +8,7 @@ from collections.abc import Callable
 import trio
 
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.network.event_loop import EventLoop
+from kproto_server.network.event_loop import LARGE_OUTGOING_MAX_BYTES, EventLoop
 from kproto_server.network.poller import READ
 from tests.waiting import LIMIT_S
 
@@ -54,3 +54,25 @@ def test_a_timer_that_is_due_when_it_is_set_lets_in_what_has_come_by_the_next_ro
         loop.add(sock.fileno(), Reader(sock, read), READ)
         loop.run(main)
     assert seen == ["a", "b", "due"]
+
+
+class Client:
+    """Notes the sizes of the responses that it gets."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def send(self, data: bytes) -> None:
+        self.sizes.append(len(data))
+
+
+def test_large_responses_wait_for_the_end_of_the_iteration_up_to_a_limit() -> None:
+    """A large response sends nothing before its time, and many of them never are in memory together."""
+    loop, client = EventLoop(Clock(NOW_MS, 0.0, ClockMode(rate=0.0))), Client()
+    size = LARGE_OUTGOING_MAX_BYTES // 4
+    for count in range(1, 13):
+        loop.outgoing.append((client, bytes(size)))
+        loop.note_large(size)
+        assert len(client.sizes) == count // 5 * 5
+    loop.send_outgoing()
+    assert client.sizes == [size] * 12
