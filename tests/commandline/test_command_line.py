@@ -17,6 +17,8 @@ from kproto_server.releases.kafka_version import kafka_version_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
 
+NAMES = "use run, serve, audit, proxy, log, scenario or completion, see kproto --help"
+
 
 def error_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """Run kproto with a mistake; return the one line on standard error."""
@@ -208,15 +210,9 @@ class TestKproto:
     @pytest.mark.parametrize(
         ("words", "line"),
         [
-            ([], "kproto: no command given: use run, serve, audit, log, scenario or completion, see kproto --help"),
-            (
-                ["srv"],
-                "kproto: no command 'srv': use run, serve, audit, log, scenario or completion, see kproto --help",
-            ),
-            (
-                ["--port", "1"],
-                "kproto: no command '--port': use run, serve, audit, log, scenario or completion, see kproto --help",
-            ),
+            ([], f"kproto: no command given: {NAMES}"),
+            (["srv"], f"kproto: no command 'srv': {NAMES}"),
+            (["--port", "1"], f"kproto: no command '--port': {NAMES}"),
         ],
     )
     def test_each_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:

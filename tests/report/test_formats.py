@@ -50,7 +50,7 @@ class TestRequestLog:
             "      left out\n"
             "  hosts and principals are left out; a request log has no connections that the broker closed\n"
         )
-        assert "  set offsets.retention.minutes to at least 11,521 (here: not in the log)\n" in rendered
+        assert "  set offsets.retention.minutes to at least 11,521 (here: not known)\n" in rendered
 
     def test_undecided_versions_are_those_of_a_client_that_must_run(self) -> None:
         observations = Observations()

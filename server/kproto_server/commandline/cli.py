@@ -10,9 +10,9 @@ import sys
 
 from kproto.errors import CommandLineError
 from kproto_server.commandline.arguments import Command, HelpRequested
-from kproto_server.commandline.commands import COMMANDS, COMPLETION, RUN, SERVE
+from kproto_server.commandline.commands import COMMANDS, COMPLETION, PROXY, RUN, SERVE
 from kproto_server.commandline.output import write
-from kproto_server.commandline.parsing import audit_options, run_options, serve_options
+from kproto_server.commandline.parsing import audit_options, proxy_options, run_options, serve_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, audit, log, scenario or completion, see kproto --help"
+ALL_COMMANDS = "use run, serve, audit, proxy, log, scenario or completion, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -30,6 +30,7 @@ commands:
   run [options] -- COMMAND  run a command beside a broker, then report on its clients
   serve [options]           run a broker until Ctrl-C
   audit FILE...             report on clients from the request log of real brokers
+  proxy --upstream BROKER   report on the clients of a real cluster from in front of it
   log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log
   log export DIR            write its rows as Parquet or Arrow
@@ -75,6 +76,8 @@ def _command(words: list[str]) -> int:
             return _run(rest)
         case ["audit", *rest]:
             return _audit(rest)
+        case ["proxy", *rest]:
+            return _proxy(rest)
         case ["log", *rest]:
             return _log(rest)
         case ["help", "log", *rest]:
@@ -144,8 +147,16 @@ def _audit(words: list[str]) -> int:
     return audit(options)
 
 
+def _proxy(words: list[str]) -> int:
+    options = proxy_options(words)
+
+    from kproto_server.commandline.proxy import proxy
+
+    return _with_one_line_errors(PROXY, lambda: proxy(options))
+
+
 def _with_one_line_errors(command: Command, action: Callable[[], int]) -> int:
-    """Return the result of an action that starts a broker.
+    """Return the result of an action that starts a broker or a proxy.
 
     Raises:
         CommandLineError: an address is in use, or the data directory or that of TLS cannot be used.

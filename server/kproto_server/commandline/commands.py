@@ -1,4 +1,4 @@
-"""The options of `kproto serve`, `run` and `audit`, from which the help, the parser and shell completion are made."""
+"""The options of `kproto serve`, `run`, `audit` and `proxy`, for the help, the parser and shell completion."""
 
 from __future__ import annotations
 
@@ -122,11 +122,35 @@ AUDIT = Command(
         Option("--quiet", "", "print no report"),
     ),
 )
+PROXY = Command(
+    "proxy",
+    "Stand in front of a real cluster until Ctrl-C or SIGTERM, keep its clients here, and report on what they sent,\n"
+    "as kproto run does. No TLS, on either side. The files of --report are also written every few seconds.",
+    "",
+    (
+        Option(
+            "--upstream", "HOST:PORT", "a broker of the cluster; the others have ports of their own as they are named"
+        ),
+        Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
+        Option(
+            "--port",
+            "PORT",
+            f"port that stands for --upstream, each further broker has the next free\none; 0: a free one for each "
+            f"(default {DEFAULT_PORT})",
+        ),
+        Option("--advertised-host", "HOST", "the host that clients receive (default: --host, or this machine's name)"),
+        Option("--port-file", "FILE", "while the proxy serves, has the HOST:PORT that stands for --upstream"),
+        Option("--kafka-version", "RELEASE", "the release of the cluster; must be given if it is older than 0.10"),
+        *REPORT_OPTIONS,
+        Option("--quiet", "", "print no report and no events but errors"),
+        LOG_LEVEL,
+    ),
+)
 COMPLETION = Command(
     "completion",
     "Print the completion of kproto's commands and options for a command interpreter: bash, zsh or fish.",
     "bash|zsh|fish",
     (),
 )
-COMMANDS = {"serve": SERVE, "run": RUN, "audit": AUDIT, "completion": COMPLETION}
+COMMANDS = {"serve": SERVE, "run": RUN, "audit": AUDIT, "proxy": PROXY, "completion": COMPLETION}
 """The commands of one word; `kproto log` and `kproto scenario` have tables of their own."""

@@ -1,4 +1,4 @@
-"""The checked options of `kproto serve`, `kproto run` and `kproto audit`: the border between command line and broker.
+"""The checked options of `kproto serve`, `run`, `audit` and `proxy`: the border between command line and broker.
 
 These are plain classes, because importing dataclasses takes longer than all else before the sockets listen.
 """
@@ -107,6 +107,41 @@ class AuditOptions:
         self.kafka_version: KafkaVersion | None = kafka_version
         """The release of the brokers that wrote the log; None: 2.8 or newer."""
         self.report: ReportOptions = report
+
+
+class ProxyOptions:
+    """The options of `kproto proxy`."""
+
+    __slots__ = (
+        "advertised_host", "host", "kafka_version", "log_level", "port", "port_file", "report", "upstream",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        upstream: tuple[str, int],
+        report: ReportOptions,
+        log_level: str,
+        host: str = DEFAULT_HOST,
+        port: int = DEFAULT_PORT,
+        advertised_host: str | None = None,
+        port_file: str | None = None,
+        kafka_version: KafkaVersion | None = None,
+    ) -> None:
+        self.upstream: tuple[str, int] = upstream
+        """Host and port of a broker of the cluster."""
+        self.report: ReportOptions = report
+        self.log_level: str = log_level
+        """A name in `LOG_LEVELS`."""
+        self.host: str = host
+        self.port: int = port
+        """Port that stands for ``upstream``; each further broker has the next free one. 0: a free port for each."""
+        self.advertised_host: str = advertised_host or host
+        """Host that clients receive."""
+        self.port_file: str | None = port_file
+        """File that has the ``HOST:PORT`` that stands for ``upstream`` while the proxy serves."""
+        self.kafka_version: KafkaVersion | None = kafka_version
+        """The release of the cluster; None: the one that its API versions show."""
 
 
 class ServeOptions:

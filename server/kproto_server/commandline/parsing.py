@@ -1,4 +1,4 @@
-"""Check the arguments of `kproto serve`, `kproto run` and `kproto audit` before anything starts."""
+"""Check the arguments of `kproto serve`, `run`, `audit` and `proxy` before anything starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import Command, whole_number
 from kproto_server.commandline.broker_settings import checked, configuration, last
-from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
+from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, PROXY, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         AuditOptions,
         BrokerOptions,
         ControlOptions,
+        ProxyOptions,
         ReportOptions,
         RunOptions,
         ServeOptions,
@@ -126,6 +127,44 @@ def audit_options(words: Sequence[str]) -> AuditOptions:
         kafka_version=_kafka_version(AUDIT, given) if "--kafka-version" in given else None,
         report=_report(AUDIT, given),
     )
+
+
+def proxy_options(words: Sequence[str]) -> ProxyOptions:
+    """Parse the arguments after ``kproto proxy``, and remove the port file of an earlier one.
+
+    Raises:
+        CommandLineError: an argument is wrong.
+        HelpRequested: the arguments include ``--help``.
+    """
+    from kproto_server.commandline.options import ProxyOptions
+
+    _remove_files(words)
+    given, _ = PROXY.parse(words)
+    port_file, host = last(given, "--port-file"), last(given, "--host") or DEFAULT_HOST
+    if port_file is not None:
+        _check_writable(PROXY, "--port-file", port_file)
+    upstream = last(given, "--upstream")
+    if upstream is None:
+        raise PROXY.error("no cluster given: write --upstream HOST:PORT")
+    own_name = _own_name(host)
+    return ProxyOptions(
+        upstream=_address(PROXY, "--upstream", upstream),
+        report=_report(PROXY, given),
+        log_level=_log_level(PROXY, given, "info"),
+        host=host,
+        port=_port(PROXY, given, 1, DEFAULT_PORT),
+        advertised_host=last(given, "--advertised-host") or (None if own_name is None else own_name[0]),
+        port_file=port_file,
+        kafka_version=_kafka_version(PROXY, given) if "--kafka-version" in given else None,
+    )
+
+
+def _address(command: Command, name: str, text: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT; an IPv6 address stands in brackets."""
+    host, _, port = text.rpartition(":")
+    if not host or (":" in host) != (host[0] == "[" and host[-1] == "]"):
+        raise command.error(f"{name} can't be {text!r}: write {command.options[name].head}")
+    return host.strip("[]"), whole_number(command, name, port, 1, PORT_MAX)
 
 
 def _control(command: Command, given: Given) -> ControlOptions | None:

@@ -1,9 +1,10 @@
-"""The report of `kproto run`, `kproto serve` and `kproto audit`: printed, written to files, and as an exit code."""
+"""The report of `kproto run`, `serve`, `audit` and `proxy`: printed, written to files, and as an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kproto_server.commandline import output_file
@@ -56,6 +57,14 @@ def publish(report: Report, options: ReportOptions, command: str) -> int:
             write(sys.stderr, f"kproto {command}: --report: can't write {path!r}: {error.strerror}\n")
             exit_code = NOT_WRITTEN
     return exit_code or _verdict(report, options)
+
+
+def write_files(report: Report, options: ReportOptions) -> None:
+    """Write the files of a report so far; one that can't be written is an error at the end only."""
+    for path in options.files:
+        if path != STANDARD_OUTPUT:
+            with suppress(OSError):
+                _write(report, path)
 
 
 def _write(report: Report, path: str) -> None:

@@ -158,12 +158,15 @@ def _open_to_others(options: ServeOptions) -> list[str]:
 class AddressFile:
     """A file that has addresses of a broker while it serves."""
 
-    def __init__(self, option: str, path: str | None, content: str, *, is_private: bool = False) -> None:
+    def __init__(
+        self, option: str, path: str | None, content: str, *, is_private: bool = False, command: str = "serve"
+    ) -> None:
         """``is_private``: only this user can read it."""
         self.path: str | None = path
         self._option = option
         self._content = content
         self._is_private = is_private
+        self._command = command
         self.exit_code: int = 0
         """`NOT_WRITTEN` if it could not be written."""
 
@@ -173,7 +176,7 @@ class AddressFile:
             if self.path is not None:
                 output_file.write(self.path, self._content, is_private=self._is_private)
         except OSError as error:
-            write(sys.stderr, f"kproto serve: {self._option}: can't write {self.path!r}: {error.strerror}\n")
+            write(sys.stderr, f"kproto {self._command}: {self._option}: can't write {self.path!r}: {error.strerror}\n")
             self.exit_code = NOT_WRITTEN
         return not self.exit_code
 

@@ -181,7 +181,7 @@ def advice(retention: Retention) -> str:
 def compared(retention: Retention) -> str:
     """Return this broker's setting and whether it covers the advice."""
     if retention.broker_minutes is None:
-        return "not in the log"
+        return "not known"
     return f"{retention.broker_minutes:,}, " + ("enough" if retention.is_covered else "too little")
 
 

@@ -1,0 +1,103 @@
+"""`kproto proxy`: a proxy in front of a real cluster until SIGTERM or SIGINT, then the report.
+
+Exit codes: those of the report; 2 for a cluster that cannot be reached at the start, with one line on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import trio
+
+from kproto.errors import UsageError
+from kproto_server.commandline import logs
+from kproto_server.commandline.output import write
+from kproto_server.commandline.reporting import publish, write_files
+from kproto_server.commandline.serve import SHUTDOWN_SIGNALS, AddressFile
+from kproto_server.observation.observe import Observations
+from kproto_server.proxy.proxy import Proxy
+from kproto_server.proxy.upstream import CannotReach, connect, release_of, served_versions, shown_address
+from kproto_server.report.model import Report, build
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from kproto_server.commandline.options import ProxyOptions
+
+REPORT_INTERVAL_S = 5.0
+"""How often the files of the report are written while the proxy serves."""
+
+
+def proxy(options: ProxyOptions) -> int:
+    """Serve until SIGTERM or SIGINT, then publish the report; return the exit code.
+
+    Raises:
+        CannotListen: the address is in use.
+        UsageError: the cluster can't be reached.
+    """
+    try:
+        return trio.run(_proxy, options)
+    except* CannotReach as group:
+        raise UsageError(f"--upstream: {group.exceptions[0]}") from None
+
+
+async def _proxy(options: ProxyOptions) -> int:
+    observations = Observations()
+    with trio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
+        kafka_version = options.kafka_version
+        served = await served_versions(options.upstream) if kafka_version is None else kafka_version.api_versions
+        if kafka_version is None:
+            kafka_version = release_of(served)
+        else:
+            (await connect(options.upstream)).close()
+        server = Proxy(
+            options.upstream,
+            host=options.host,
+            port=options.port,
+            advertised_host=options.advertised_host,
+            observations=observations,
+            served=served,
+        )
+        logs.configure(options.log_level)
+        address = shown_address(next(iter(server.addresses.values())))
+        file = AddressFile("--port-file", options.port_file, f"{address}\n", command="proxy")
+
+        def report() -> Report:
+            return build(
+                observations.snapshot(),
+                kafka_version=kafka_version,
+                target=options.report.target,
+                offsets_retention_minutes=None,
+            )
+
+        try:
+            if not options.report.quiet:
+                write(
+                    sys.stdout,
+                    f"kproto: listening on {address} for {shown_address(options.upstream)}, "
+                    f"Kafka {kafka_version.name}\n",
+                )
+            if file.write():
+                await _serve(server, signals, lambda: write_files(report(), options.report))
+        finally:
+            server.close()
+            file.remove()
+    return file.exit_code or publish(report(), options.report, "proxy")
+
+
+async def _serve(server: Proxy, signals: AsyncIterator[int], write_report: Callable[[], None]) -> None:
+    """Serve until a signal arrives, and write the report meanwhile."""
+
+    async def write_reports() -> None:
+        while True:
+            await trio.sleep(REPORT_INTERVAL_S)
+            # A report of a thousand clients takes a second, in which connections would wait.
+            await trio.to_thread.run_sync(write_report)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve)
+        nursery.start_soon(write_reports)
+        async for _ in signals:
+            break
+        nursery.cancel_scope.cancel()

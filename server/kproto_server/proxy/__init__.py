@@ -1,0 +1,1 @@
+"""The proxy in front of a real cluster, for `kproto proxy`."""

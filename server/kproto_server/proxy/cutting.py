@@ -1,0 +1,80 @@
+"""Cut one direction of a connection into frames, and pass large ones in parts.
+
+Theory of operation. `Cutter.feed` takes the bytes of one read and returns the pieces to send on. A frame is collected
+until it is whole, or until `Cutter.collects` says that its beginning is enough: then `begin` sees the beginning, and
+the rest passes as it arrives. So the memory of a direction is one frame that has to be read, and one read.
+
+A frame here includes the 4 bytes of its size. A negative size is no frame: all bytes from there on pass unread, and the
+broker or the client closes the connection for them.
+"""
+
+from __future__ import annotations
+
+from kproto.framing import FRAME_SIZE_MAX
+
+SIZE_BYTES = 4
+COLLECTED_MAX = SIZE_BYTES + FRAME_SIZE_MAX
+"""Bytes of the largest frame that is collected: Kafka's default of ``socket.request.max.bytes``. Larger ones pass
+unread."""
+
+
+class Cutter:
+    """One direction of a connection; a subclass reads the frames."""
+
+    __slots__ = ("_collected", "_is_lost", "_passing")
+
+    def __init__(self) -> None:
+        self._collected = bytearray()
+        self._passing = 0
+        """Bytes of the present frame that pass as they arrive."""
+        self._is_lost = False
+        """Whether the stream has no frames any more."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the bytes of one read; return what to send on, in order."""
+        collected = self._collected
+        if not collected and not self._passing and not self._is_lost:
+            if len(data) > SIZE_BYTES and int.from_bytes(data[:4], "big", signed=True) == len(data) - SIZE_BYTES:
+                return [self.whole(data)]  # nearly every read of small frames
+        elif self._is_lost:
+            return [data]
+        pieces: list[bytes] = []
+        if self._passing:
+            passed = data[: self._passing]
+            self._passing -= len(passed)
+            pieces.append(passed)
+            data = data[len(passed) :]
+        collected += data
+        while len(collected) >= SIZE_BYTES:
+            size = int.from_bytes(collected[:SIZE_BYTES], "big", signed=True)
+            end = SIZE_BYTES + size
+            if size < 0:
+                self._is_lost = True
+                pieces.append(bytes(collected))
+                collected.clear()
+            elif len(collected) >= end:
+                with memoryview(collected) as view:
+                    frame = bytes(view[:end])
+                del collected[:end]
+                pieces.append(self.whole(frame))
+            else:
+                if len(collected) >= self.collects(collected, end):
+                    beginning = bytes(collected)
+                    self._passing = end - len(beginning)
+                    collected.clear()
+                    self.begin(beginning)
+                    pieces.append(beginning)
+                break
+        return pieces
+
+    def collects(self, beginning: bytearray, end: int) -> int:
+        """Return the bytes of a frame of ``end`` bytes after which its rest passes, of which ``beginning`` is known."""
+        raise NotImplementedError
+
+    def begin(self, beginning: bytes) -> None:
+        """Read the beginning of a frame whose rest passes."""
+        raise NotImplementedError
+
+    def whole(self, frame: bytes) -> bytes:
+        """Read a frame; return what to send for it."""
+        raise NotImplementedError

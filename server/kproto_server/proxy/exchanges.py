@@ -1,0 +1,292 @@
+"""The requests and responses of one proxied connection, without its sockets: they are counted, and addresses replaced.
+
+Theory of operation. `Requests` reads the header of each request and appends a `Pending` to those that wait for their
+response; `Responses` takes it off again: a broker responds in the order of the requests. The correlation ids only
+confirm that. Where they differ, a request had no response, or the frames are tokens of SASL, which have no header.
+
+A request passes byte for byte. Bodies are read of OffsetCommit v2 to v4 (retention_time) and of ApiVersions from v3 on
+(the client's software), and as far as the acks of Produce, because acks=0 has no response. A response passes byte for
+byte, unless it has an address of a broker. Its error codes are counted as a broker of kproto counts them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto import registry
+from kproto.errors import ProtocolError
+from kproto.headers import ResponseHeader, read_request_header
+from kproto.message_codec import message_codec
+from kproto.messages import APIS
+from kproto.offset_commit_v4 import decode_v4
+from kproto_server.observation.error_codes import error_codes
+from kproto_server.observation.observe import shortened
+from kproto_server.proxy.cutting import COLLECTED_MAX, SIZE_BYTES, Cutter
+from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto.headers import ReceivedHeader
+    from kproto_server.observation.observe import Observations
+    from kproto_server.proxy.rewriting import AddressOf
+    from kproto_server.requests.context import ConnectionInfo
+
+logger = logging.getLogger("kproto")
+
+PRODUCE, OFFSET_COMMIT, SASL_HANDSHAKE, API_VERSIONS = 0, 8, 17, 18
+RETENTION_VERSIONS = (2, 3, 4)
+TWO_LAYOUTS = 4
+HAS_SOFTWARE = 3
+"""The first version of ApiVersions with the client's software."""
+NO_API = -1
+"""API key and version of a frame without a readable header."""
+
+BEGINNING_BYTES = 128 * 1024
+"""Bytes of a request that are collected: a header with a client id, and a transactional id, of 32 KiB each fit."""
+CORRELATION_END = 8
+"""Position behind the correlation id of a response."""
+
+
+class Pending(NamedTuple):
+    """A request that waits for its response."""
+
+    correlation_id: int | None
+    """None: the frame has no header."""
+    api_key: int
+    api_version: int
+    client_id: str
+    is_read: bool
+    """Whether kproto knows the layout of the response."""
+    software: tuple[str, str] | None = None
+    """The client's software and its version, if the request has them; the broker may refuse them."""
+
+
+class Exchanges:
+    """What both directions of a connection share."""
+
+    def __init__(
+        self,
+        observations: Observations,
+        info: ConnectionInfo,
+        served: Mapping[int, tuple[int, int]],
+        address_of: AddressOf,
+    ) -> None:
+        """``served``: the API versions of the cluster."""
+        self.observations: Observations = observations
+        self.info: ConnectionInfo = info
+        self.served: Mapping[int, tuple[int, int]] = served
+        self.address_of: AddressOf = address_of
+        self.pending: deque[Pending] = deque()
+        self.client_id: str = ""
+        """That of the latest request."""
+        self.requests: Requests = Requests(self)
+        self.responses: Responses = Responses(self)
+
+    def broker_closed(self) -> str | None:
+        """Note that the broker has closed the connection; return the reason if a request shows it, and count it."""
+        if not self.pending:
+            return None
+        refused = self.pending[0]
+        low, high = self.served.get(refused.api_key, (0, -1))
+        if low <= refused.api_version <= high:
+            return None  # a broker that ends closes its connections, too
+        name = APIS.get(refused.api_key)
+        if name is None:
+            reason = f"no API of the cluster has key {refused.api_key}"
+            row = NO_API, NO_API
+        else:
+            reason = f"{name} v{refused.api_version} is not served by the cluster"
+            row = refused.api_key, refused.api_version
+        self.observations.closed(self.info, refused.client_id, *row, reason)
+        return reason
+
+
+class Requests(Cutter):
+    """From the client to the broker."""
+
+    __slots__ = ("_exchanges", "_has_tokens")
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        super().__init__()
+        self._exchanges = exchanges
+        self._has_tokens = False
+        """Whether tokens of SASL without a header may follow: those of SaslHandshake v0, until the next request."""
+
+    def collects(self, beginning: bytearray, end: int) -> int:
+        key, version = int.from_bytes(beginning[4:6], "big"), int.from_bytes(beginning[6:8], "big")
+        if (key == OFFSET_COMMIT and version in RETENTION_VERSIONS) or (
+            key == API_VERSIONS and version >= HAS_SOFTWARE
+        ):
+            return min(end, COLLECTED_MAX)
+        return min(end, BEGINNING_BYTES)
+
+    def begin(self, beginning: bytes) -> None:
+        self._read(beginning[SIZE_BYTES:])
+
+    def whole(self, frame: bytes) -> bytes:
+        self._read(frame[SIZE_BYTES : SIZE_BYTES + self.collects(bytearray(frame[:CORRELATION_END]), len(frame))])
+        return frame
+
+    def _read(self, frame: bytes) -> None:
+        """Count a request, of which at least the beginning is known, and note that its response is pending."""
+        exchanges = self._exchanges
+        try:
+            header = read_request_header(frame)
+        except ProtocolError:
+            self._note_unread(frame)
+            return
+        key, version, correlation_id, client_id = header.api_key, header.api_version, *header[2:4]
+        is_known = version in registry.versions(key)
+        if self._has_tokens and not is_known:
+            self._note_unread(frame)
+            return
+        self._has_tokens = key == SASL_HANDSHAKE and version == 0
+        client_id = exchanges.client_id = client_id or ""
+        exchanges.observations.request(exchanges.info, client_id, key, version)
+        software = None
+        try:
+            if key == PRODUCE and not _acks(frame, header):  # newer versions begin alike so far
+                return
+            if is_known:
+                software = self._read_body(frame, header, client_id)
+        except (ProtocolError, IndexError):
+            pass  # the broker closes the connection
+        exchanges.pending.append(Pending(correlation_id, key, version, client_id, is_known, software))
+
+    def _read_body(self, frame: bytes, header: ReceivedHeader, client_id: str) -> tuple[str, str] | None:
+        """Count a retention override; return the software and its version of a request that has them."""
+        key, version, position = header.api_key, header.api_version, header.body_position
+        if key == OFFSET_COMMIT and version in RETENTION_VERSIONS:
+            layout: str
+            if version == TWO_LAYOUTS:
+                commit, _, layout = decode_v4(frame, position)
+            else:
+                commit, _ = registry.codec(key, version).decode_request(frame, position)
+                layout = f"v{version}"
+            exchanges = self._exchanges
+            exchanges.observations.commit_layout(exchanges.info, client_id, version, layout, commit.retention_time_ms)
+        elif key == API_VERSIONS and version >= HAS_SOFTWARE:
+            request, _ = registry.codec(key, version).decode_request(frame, position)
+            return shortened(request.client_software_name), shortened(request.client_software_version)
+        return None
+
+    def _note_unread(self, frame: bytes) -> None:
+        """Note a frame without a readable header: a token of SASL, or an API that kproto does not know."""
+        if self._has_tokens or len(frame) < CORRELATION_END:
+            self._exchanges.pending.append(Pending(None, NO_API, NO_API, self._exchanges.client_id, False))
+            return
+        key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        self._exchanges.pending.append(Pending(correlation_id, key, version, self._exchanges.client_id, False))
+
+
+def _acks(frame: bytes, header: ReceivedHeader) -> int:
+    """Return the acks of a Produce request: 0, 1 or -1.
+
+    Raises:
+        IndexError: the frame ends before them.
+    """
+    position = header.body_position
+    if header.api_version >= 9:  # compact: the size plus one as a varint of at most three bytes
+        size = shift = 0
+        while True:
+            byte = frame[position]
+            position += 1
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        position += max(0, size - 1)
+    elif header.api_version >= 3:
+        position += 2 + max(0, int.from_bytes(frame[position : position + 2], "big", signed=True))
+    if position + 2 > len(frame):
+        raise IndexError("the frame ends before the acks")
+    return int.from_bytes(frame[position : position + 2], "big", signed=True)
+
+
+class Responses(Cutter):
+    """From the broker to the client."""
+
+    __slots__ = ("_exchanges",)
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        super().__init__()
+        self._exchanges = exchanges
+
+    def collects(self, beginning: bytearray, end: int) -> int:
+        pending = self._exchanges.pending
+        if end > COLLECTED_MAX or (pending and not pending[0].is_read):
+            return min(end, CORRELATION_END)
+        return end
+
+    def begin(self, beginning: bytes) -> None:
+        request = self._take(beginning)
+        if request is not None and request.api_key in BROKER_ARRAYS and request.is_read:
+            _warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
+
+    def whole(self, frame: bytes) -> bytes:
+        request = self._take(frame)
+        if request is None:
+            return frame
+        if not request.is_read:
+            if request.api_key in BROKER_ARRAYS:
+                _warn(request, "kproto does not know the version")
+            return frame
+        try:
+            return self._read(frame, request)
+        except ProtocolError as error:
+            if request.api_key in BROKER_ARRAYS:
+                _warn(request, str(error))
+            return frame
+
+    def _take(self, frame: bytes) -> Pending | None:
+        """Return the request of a response, and forget those before it; None: no request has its correlation id."""
+        pending = self._exchanges.pending
+        if not pending:
+            return None
+        found = int.from_bytes(frame[SIZE_BYTES:CORRELATION_END], "big", signed=True)
+        if pending[0].correlation_id == found:
+            return pending.popleft()
+        for index, request in enumerate(pending):
+            if request.correlation_id == found:
+                for _ in range(index):
+                    pending.popleft()
+                return pending.popleft()
+        return None if pending[0].is_read else pending.popleft()
+
+    def _read(self, frame: bytes, request: Pending) -> bytes:
+        """Count the error codes of a response; return it with the proxy's addresses.
+
+        Raises:
+            ProtocolError: it does not have its declared layout.
+        """
+        exchanges, key, version = self._exchanges, request.api_key, request.api_version
+        if key == API_VERSIONS:
+            if frame[CORRELATION_END : CORRELATION_END + 2] != b"\0\0":
+                low, high = exchanges.served.get(key, (0, -1))
+                if not low <= version <= high:
+                    return frame  # it is a v0 then: the client takes another version, which is no error
+            elif request.software is not None:
+                exchanges.info.software_name, exchanges.info.software_version = request.software
+        codec = registry.codec(key, version)
+        _, position = message_codec(ResponseHeader, codec.response_header_version).decode(frame, SIZE_BYTES)
+        response, _ = codec.decode_response(frame, position)
+        if codes := error_codes(response):
+            exchanges.observations.errors(exchanges.info, request.client_id, key, version, codes)
+        changed = rewritten(response, exchanges.address_of)
+        if changed is response:
+            return frame
+        body = frame[SIZE_BYTES:position] + codec.encode_response(changed)
+        return len(body).to_bytes(SIZE_BYTES, "big") + body
+
+
+def _warn(request: Pending, reason: str) -> None:
+    logger.warning(
+        "the response to %s v%d passes with the addresses of brokers: %s",
+        APIS[request.api_key],
+        request.api_version,
+        reason,
+    )

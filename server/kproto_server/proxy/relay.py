@@ -1,0 +1,102 @@
+"""Relay one connection: two tasks move bytes between the client's socket and the broker's.
+
+Each task sends what it has read before it reads again, so that a client or a broker that does not read stops the other
+side's socket, and nothing is collected beyond `cutting`. Too many requests without a response stop the client, too.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from kproto_server.proxy.exchanges import Exchanges
+
+READ_MIN_BYTES = 64 * 1024
+READ_MAX_BYTES = 1024 * 1024
+"""Bytes that are read at once: many of a connection that fills its reads."""
+PENDING_MAX = 10_000
+"""Requests of a connection that wait for their response; further ones stay in the socket."""
+LAST_REQUESTS_S = 30.0
+"""How long a broker may take for the requests of a client that has ended."""
+
+
+class Relay:
+    """One client's connection and the one to its broker; the caller closes both sockets, which do not block."""
+
+    def __init__(self, client: socket.socket, broker: socket.socket, exchanges: Exchanges) -> None:
+        self._client = client
+        self._broker = broker
+        self._exchanges = exchanges
+        self._has_room = trio.Event()
+        self.has_client_ended: bool = False
+        """Whether the client has ended the connection; else the broker has."""
+
+    async def run(self) -> None:
+        """Move requests and responses until the broker has closed the connection, as it does for a client that ends.
+
+        Raises:
+            ExceptionGroup: of what replacing addresses has raised.
+
+        Cancellation: a piece may have been sent in part.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._move_requests, nursery.cancel_scope)
+            await self._move_responses()
+            nursery.cancel_scope.cancel()
+
+    async def _move_requests(self, scope: trio.CancelScope) -> None:
+        exchanges, size = self._exchanges, READ_MIN_BYTES
+        while data := await _receive(self._client, size):
+            size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
+            if not await _send(self._broker, exchanges.requests.feed(data)):
+                return  # the other task reads the broker's last responses, and its end
+            while len(exchanges.pending) >= PENDING_MAX:
+                self._has_room = trio.Event()
+                await self._has_room.wait()
+        self.has_client_ended = True
+        with suppress(OSError):  # the broker reads what was sent, then the end: closing the socket could lose requests
+            self._broker.shutdown(socket.SHUT_WR)
+        await trio.sleep(LAST_REQUESTS_S)
+        scope.cancel()
+
+    async def _move_responses(self) -> None:
+        exchanges, size, has_client = self._exchanges, READ_MIN_BYTES, True
+        while data := await _receive(self._broker, size):
+            size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
+            pieces = exchanges.responses.feed(data)
+            self._has_room.set()
+            has_client = has_client and await _send(self._client, pieces)
+
+
+async def _receive(sock: socket.socket, size: int) -> bytes:
+    """Return what has arrived; nothing at the end, orderly or not.
+
+    It always waits for the event loop once, so that a fast connection leaves time for others.
+    """
+    while True:
+        await trio.lowlevel.wait_readable(sock)
+        try:
+            return sock.recv(size)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return b""
+
+
+async def _send(sock: socket.socket, pieces: list[bytes]) -> bool:
+    """Send all pieces; return False if the other end is gone."""
+    if not pieces:
+        return True
+    view = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+    while view:
+        try:
+            view = view[sock.send(view) :]
+        except BlockingIOError:
+            await trio.lowlevel.wait_writable(sock)
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,118 @@
+"""The cluster behind the proxy: how it is reached, and which release it is."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import trio
+
+from kproto.errors import FrameTooLarge, KprotoError, ProtocolError
+from kproto.framing import FrameReader
+from kproto.headers import read_response, request_frame
+from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kproto_server.network.listening import bracketed
+from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto_server.proxy.rewriting import Address
+
+CONNECT_LIMIT_S = 10.0
+"""Clients wait 10 s (Java's socket.connection.setup.timeout.ms) to 30 s (librdkafka's)."""
+RESPONSE_LIMIT_S = 10.0
+RESPONSE_SIZE_MAX_BYTES = 1 << 20
+"""Bytes of a response of ApiVersions; Kafka's has 700."""
+
+
+class CannotReach(KprotoError):
+    """A broker cannot be reached, or does not respond; the text is one line for the user."""
+
+
+async def connect(address: Address) -> socket.socket:
+    """Return a connected socket that does not block; the caller closes it.
+
+    Raises:
+        CannotReach: nothing listens there, the host has no address, or connecting takes longer than `CONNECT_LIMIT_S`.
+    """
+    host, port = address
+    reason = f"no connection within {CONNECT_LIMIT_S:g} s"
+    with trio.move_on_after(CONNECT_LIMIT_S):
+        try:
+            stream = await trio.open_tcp_stream(host, port)
+        except OSError as error:
+            cause = error.__cause__  # of several addresses, the reasons are in a group
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            shown = cause if isinstance(cause, OSError) else error
+            # The text of trio's own errors names the address once more; those of the resolver have negative numbers.
+            number = shown.errno or 0
+            reason = os.strerror(number) if number > 0 else shown.strerror or str(shown)
+        else:
+            sock = socket.socket(fileno=stream.socket.detach())
+            sock.setblocking(False)
+            prepare(sock)
+            return sock
+    raise CannotReach(f"can't connect to {shown_address(address)}: {reason}")
+
+
+def prepare(sock: socket.socket) -> None:
+    """Set the options of a connection: small pieces are sent at once, and a machine that is gone is noticed."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # trio sets it to 16 KiB
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 1 << 20)
+
+
+def shown_address(address: Address) -> str:
+    """Return HOST:PORT."""
+    return f"{bracketed(address[0])}:{address[1]}"
+
+
+async def served_versions(address: Address) -> dict[int, tuple[int, int]]:
+    """Return the API versions that a broker serves, by API key.
+
+    Raises:
+        CannotReach: it cannot be reached, or does not respond to ApiVersions, as Kafka before 0.10 or one with TLS.
+    """
+    sock = await connect(address)
+    try:
+        with trio.move_on_after(RESPONSE_LIMIT_S):
+            stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+            await stream.send_all(request_frame(ApiVersionsRequest(), 0, correlation_id=1, client_id="kproto-proxy"))
+            reader = FrameReader(RESPONSE_SIZE_MAX_BYTES)
+            while data := await stream.receive_some():
+                reader.feed(data)
+                for frame in reader.frames():
+                    _, response = read_response(frame, ApiVersionsResponse, 0)
+                    return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+    except (trio.BrokenResourceError, ProtocolError, FrameTooLarge):
+        pass
+    finally:
+        sock.close()
+    raise CannotReach(
+        f"{shown_address(address)} does not respond to ApiVersions: give the release of a Kafka before 0.10 by "
+        "--kafka-version; a listener with TLS can't be used"
+    )
+
+
+def release_of(served: Mapping[int, tuple[int, int]]) -> KafkaVersion:
+    """Return the Kafka version whose API versions are the most similar; of several, the newest."""
+    names = [name + mode for name in reversed(kafka_version_names()) for mode in ("", "-zookeeper")]
+    versions = [KafkaVersion.named()]
+    for name in names:
+        try:
+            versions.append(KafkaVersion.named(name))
+        except ValueError:  # the release has one mode
+            continue
+    return min(versions, key=lambda version: _differences(served, version))
+
+
+def _differences(served: Mapping[int, tuple[int, int]], version: KafkaVersion) -> int:
+    return sum(
+        served.get(key) != version.api_versions.get(key)
+        for key in served.keys() | version.api_versions.keys()
+        if not version.is_internal(key)
+    )

@@ -1,0 +1,155 @@
+"""The relay of one connection: what is sent arrives, and a side that does not read stops the other.
+
+Method. Pairs of sockets in one process: the test has the client's and the broker's far ends.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto_server.proxy.relay import PENDING_MAX, READ_MAX_BYTES, Relay
+from tests.proxy.exchanged import asked, new_exchanges, raw
+
+pytestmark = pytest.mark.trio
+
+BUFFERED_MAX_BYTES = 8 * READ_MAX_BYTES
+"""More than the relay and the buffers of four sockets hold."""
+LARGE = bytes(range(256)) * (8 * BUFFERED_MAX_BYTES // 256)
+PRODUCE = raw(0, 2, 1, b"\0\1" + LARGE)
+FETCHED = (len(LARGE) + 4).to_bytes(4, "big") + (1).to_bytes(4, "big") + LARGE
+
+
+class Ends:
+    """The far ends of a relay's sockets."""
+
+    def __init__(self) -> None:
+        near_client, far_client = socket.socketpair()
+        near_broker, far_broker = socket.socketpair()
+        near_client.setblocking(False)
+        near_broker.setblocking(False)
+        self.near = near_client, near_broker
+        self.client = trio.SocketStream(trio.socket.from_stdlib_socket(far_client))
+        self.broker = trio.SocketStream(trio.socket.from_stdlib_socket(far_broker))
+        self.exchanges = new_exchanges()
+        self.relay = Relay(near_client, near_broker, self.exchanges)
+        self.sent = 0
+
+    async def send(self, stream: trio.SocketStream, data: bytes) -> None:
+        """Send in small parts, and count them."""
+        for at in range(0, len(data), 65536):
+            await stream.send_all(data[at : at + 65536])
+            self.sent += 65536
+
+    async def run(self) -> None:
+        try:
+            await self.relay.run()
+        finally:
+            for sock in self.near:
+                sock.close()
+
+
+@asynccontextmanager
+async def relaying() -> AsyncIterator[Ends]:
+    ends = Ends()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.run)
+        yield ends
+        nursery.cancel_scope.cancel()
+    await ends.client.aclose()
+    await ends.broker.aclose()
+
+
+async def received(stream: trio.SocketStream, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = await stream.receive_some()
+        assert part, "the stream ended"
+        data += part
+    return bytes(data)
+
+
+async def all_blocked() -> None:
+    await trio.testing.wait_all_tasks_blocked(0.05)
+
+
+async def test_a_broker_that_does_not_read_stops_the_client() -> None:
+    async with relaying() as ends, trio.open_nursery() as nursery:
+        nursery.start_soon(ends.send, ends.client, PRODUCE)
+        await all_blocked()
+        assert ends.sent < BUFFERED_MAX_BYTES
+        assert await received(ends.broker, len(PRODUCE)) == PRODUCE
+
+
+async def test_a_client_that_does_not_read_stops_the_broker() -> None:
+    async with relaying() as ends, trio.open_nursery() as nursery:
+        request = raw(0x7000, 0, 1)  # of an API that is not known: its response is not collected
+        await ends.client.send_all(request)
+        assert await received(ends.broker, len(request)) == request
+        nursery.start_soon(ends.send, ends.broker, FETCHED)
+        await all_blocked()
+        assert ends.sent < BUFFERED_MAX_BYTES
+        assert await received(ends.client, len(FETCHED)) == FETCHED
+
+
+async def test_requests_without_responses_stop_the_client() -> None:
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    request = asked(heartbeat, 0, 1)
+    response = b"\0\0\0\6\0\0\0\1\0\0"
+    count = 10 * PENDING_MAX
+    async with relaying() as ends, trio.open_nursery() as nursery:
+        nursery.start_soon(ends.send, ends.client, request * count)
+        may_respond = trio.Event()
+
+        async def broker() -> None:
+            size = responded = 0
+            while responded < count:
+                with trio.CancelScope() as reading:
+                    nursery.start_soon(stop_reading, reading)
+                    while not may_respond.is_set():
+                        size += len(await ends.broker.receive_some())
+                await ends.broker.send_all(response * (size // len(request) - responded))
+                responded = size // len(request)
+                if responded < count:
+                    size += len(await ends.broker.receive_some())
+
+        async def stop_reading(reading: trio.CancelScope) -> None:
+            await may_respond.wait()
+            reading.cancel()
+
+        nursery.start_soon(broker)
+        await all_blocked()
+        most = PENDING_MAX + READ_MAX_BYTES // len(request)
+        assert PENDING_MAX <= len(ends.exchanges.pending) <= most < count
+        may_respond.set()
+        assert await received(ends.client, count * len(response)) == response * count
+        assert not ends.exchanges.pending
+
+
+async def test_the_last_requests_of_a_client_that_ends_arrive() -> None:
+    produce = raw(0, 2, 1, b"\0\0" + bytes(100_000))
+    async with relaying() as ends:
+        await ends.client.send_all(produce)
+        await ends.client.aclose()
+        assert await received(ends.broker, len(produce)) == produce
+        assert await ends.broker.receive_some() == b""
+        await ends.broker.aclose()
+        await all_blocked()
+        assert ends.relay.has_client_ended
+
+
+async def test_the_client_receives_the_last_responses_of_a_broker_that_ends() -> None:
+    async with relaying() as ends:
+        await ends.client.send_all(asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 1))
+        await ends.broker.receive_some()
+        await ends.broker.send_all(b"\0\0\0\6\0\0\0\1\0\0")
+        await ends.broker.aclose()
+        assert await received(ends.client, 10) == b"\0\0\0\6\0\0\0\1\0\0"
+        assert await ends.client.receive_some() == b""
+        assert not ends.relay.has_client_ended
