@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.conftest import broker_under_test
-from tests.clients.tool_scripts import old
+from tests.clients.tool_scripts import old, quotas
 from tests.clients.tool_steps import Action, run_script
 from tests.clients.tools import OLD_GROUPS, OLD_OFFSETS, OLD_TOPICS, OLD_VERSIONS, Pair, ToolOutput, rows, running_tools
 from tests.oracle.cluster import AS_DELIVERED, real_kafka
@@ -75,7 +75,7 @@ def test_topics_are_created_described_grown_and_deleted(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     ("version", "steps"),
-    [("2.0.1", old.GROUPS + old.BROKERS), ("2.8.2", old.GROUPS + old.BROKERS + old.TOPICS)],
+    [("2.0.1", old.GROUPS + old.BROKERS), ("2.8.2", old.GROUPS + old.BROKERS + old.TOPICS + quotas.OLD)],
     ids=["2.0.1", "2.8.2"],
 )
 def test_every_step_prints_the_same_against_a_broker_of_the_release(

@@ -9,6 +9,7 @@ import pytest
 
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest
 from kproto_server.testing.simulated_disk import Operation
 from tests.persistence.disk_broker import DiskBroker
 from tests.robustness.changes import (
@@ -38,6 +39,7 @@ from tests.robustness.changes import (
     view,
     zookeeper_offset,
 )
+from tests.security.quota_scripts import entry as quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +98,8 @@ CHANGES: dict[str, Callable[[DiskBroker], object]] = {
 
 
 def shown(broker: DiskBroker) -> State:
-    return {**view(broker, GROUPS), **broker_configs(broker), **zookeeper_offset(broker, "g", "t")}
+    quotas: State = {("quotas",): dict(broker.broker.state.cluster.client_quotas)}
+    return {**view(broker, GROUPS), **broker_configs(broker), **zookeeper_offset(broker, "g", "t"), **quotas}
 
 
 def prepared(durability: Any, seed: int = 0) -> DiskBroker:
@@ -169,6 +172,7 @@ def test_deleted_records_that_are_not_saved_are_an_error() -> None:
     assert shown(broker) == found
 
 
+QUOTAS = AlterClientQuotasRequest(entries=(quota({"user": "alice"}, ("producer_byte_rate", 5.0)),), validate_only=False)
 METADATA = MetadataRequest(topics=(MetadataRequestTopic(name="new"),), allow_auto_topic_creation=True), 4
 TOPIC_CHANGES = {
     "CreateTopics": create_topic("new", 3, retention_ms="7"),
@@ -179,6 +183,7 @@ TOPIC_CHANGES = {
     "DeleteTopics of offsets": delete_topic("__consumer_offsets"),
     "CreatePartitions": create_partitions("t", 4),
     "CreatePartitions of offsets": create_partitions("__consumer_offsets", 3),
+    "client quotas": (QUOTAS, 1),
     "topic config": set_config(TOPIC, "t", "retention.ms", "99"),
     "topic configs": alter_config(TOPIC, "t", "retention.ms", "99"),
     "config of all brokers": set_config(BROKER, "", "log.retention.ms", "98"),

@@ -53,7 +53,6 @@ def responses(release: str, names: list[str] | None = None) -> dict[str, dict[st
 
 
 OTHERS = {
-    "AlterClientQuotas: without nothing",
     "AlterPartitionReassignments: without nothing",
     "AlterUserScramCredentials: without nothing",
     "DescribeUserScramCredentials: without nothing",

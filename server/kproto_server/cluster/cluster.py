@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.features import FinalizedFeatures
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
+    from kproto_server.quotas.entities import Quotas
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.security.acls import Acl, Authorizer
     from kproto_server.security.users import Changes, ScramCredentials
@@ -98,6 +99,8 @@ class Cluster:
         """The names of topics by their `collision_key`, of names that have one of its characters."""
         self.authorizer: Authorizer | None = None
         """The ACLs; None: every client may do everything. Set by `BrokerState`."""
+        self.client_quotas: Quotas = {}
+        """The client quotas that administrators have set; see `alter_client_quotas`."""
         self.unsaved: list[Callable[[], object]] = []
         """Undo the changes of topics and configs that are not saved, in the order of the changes."""
         self.store: Callable[[], object] = lambda: None
@@ -137,6 +140,7 @@ class Cluster:
             self.scram_credentials.changes = {}
         if self.authorizer is not None:
             self.authorizer.replace(())
+        self.client_quotas = {}
         for node_id in list(self._behind):
             self.start_replication(node_id)
         self.unsaved.clear()
@@ -166,6 +170,11 @@ class Cluster:
         self.version += 1
         self.unsaved.append(partial(setattr, credentials, "changes", credentials.changes))
         credentials.changes = changes
+
+    def alter_client_quotas(self, quotas: Quotas) -> None:
+        """Have these client quotas and no others."""
+        self.unsaved.append(partial(setattr, self, "client_quotas", self.client_quotas))
+        self.client_quotas = quotas
 
     def changed(self) -> None:
         """Raise the version, to invalidate decisions that depend on the cluster."""

@@ -42,6 +42,17 @@ RESPONSES: dict[str, ErrorResponse] = {
         ),
         values=_NO_MESSAGE,
     ),
+    "AlterClientQuotas": FAILED._replace(
+        items=(
+            Items(
+                "entries",
+                "entries",
+                {},
+                Items("entity", "entity", {"entity_type": "entity_type", "entity_name": "entity_name"}),
+            ),
+        ),
+        values=_NO_MESSAGE,
+    ),
     "AlterConfigs": _ALTERED,
     "IncrementalAlterConfigs": _ALTERED,
 }

@@ -2,8 +2,7 @@
 
 So the error of such an API is never retriable. Where Kafka has an error that is true, the response has that error, such
 as TRANSACTIONAL_ID_NOT_FOUND or SECURITY_DISABLED. Otherwise it is UNSUPPORTED_VERSION, which all clients understand as
-"this broker cannot do that". Where nothing exists to list, such as client quotas, the response is an empty list without
-an error. server/DEVIATIONS.md lists all of these APIs with reasons.
+"this broker cannot do that". server/DEVIATIONS.md lists all of these APIs with reasons.
 """
 
 from __future__ import annotations
@@ -35,9 +34,6 @@ _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 _UNSUPPORTED = ErrorResponse(ErrorCode.UNSUPPORTED_VERSION)
 _BROKERS_ONLY = ErrorResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _NO_TOKENS = ErrorResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-_NOTHING = ErrorResponse(ErrorCode.NONE, message="")
-"""No error and an empty list: nothing exists to list."""
-
 
 RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
@@ -59,18 +55,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     "ExpireDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
     "DescribeDelegationToken": _NO_TOKENS,
     # Administration.
-    "DescribeClientQuotas": _NOTHING._replace(values={"entries": ()}),
-    "AlterClientQuotas": ErrorResponse(
-        ErrorCode.UNSUPPORTED_VERSION,
-        items=(
-            Items(
-                "entries",
-                "entries",
-                {},
-                Items("entity", "entity", {"entity_type": "entity_type", "entity_name": "entity_name"}),
-            ),
-        ),
-    ),
     "AlterReplicaLogDirs": ErrorResponse(
         ErrorCode.LOG_DIR_NOT_FOUND,
         items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),

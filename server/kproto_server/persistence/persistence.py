@@ -163,7 +163,8 @@ class Persistence:
         scram = tuple(ScramRow(user, mechanism, one) for (user, mechanism), one in changes.items())
         authorizer = self._cluster.authorizer
         acls = self.log_dir.settings.acls if authorizer is None else tuple(map(tuple, authorizer.acls))
-        return StoredSettings(brokers, self._cluster.features.changed_levels, groups, scram, acls)
+        quotas = self._cluster.client_quotas
+        return StoredSettings(brokers, self._cluster.features.changed_levels, groups, scram, acls, quotas)
 
     def _restore_topics(self) -> None:
         cluster = self._cluster
@@ -183,6 +184,7 @@ class Persistence:
             from kproto_server.security.acls import Acl
 
             cluster.authorizer.replace(Acl(*fields) for fields in self.log_dir.settings.acls)
+        cluster.client_quotas = self.log_dir.settings.quotas
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.partition_data import Append
+    from kproto_server.quotas.entities import Quotas
     from kproto_server.security.acls import Acl
     from kproto_server.security.users import Changes
     from kproto_server.state import BrokerState
@@ -60,6 +61,7 @@ class Topics(NamedTuple):
     feature_levels: Mapping[str, int]
     scram_changes: Changes
     acls: tuple[Acl, ...]
+    client_quotas: Quotas
 
     @classmethod
     def of(cls, state: BrokerState) -> Topics:
@@ -76,6 +78,7 @@ class Topics(NamedTuple):
             dict(cluster.features.levels),
             cluster.scram_changes,
             () if cluster.authorizer is None else cluster.authorizer.acls,
+            cluster.client_quotas,
         )
 
     def counts(self) -> tuple[int, int]:
@@ -104,6 +107,7 @@ class Topics(NamedTuple):
             cluster.alter_scram_credentials(self.scram_changes)
         if cluster.authorizer is not None:
             cluster.authorizer.replace(self.acls)
+        cluster.alter_client_quotas(self.client_quotas)
         cluster.restore_producer_ids(self.producer_id)
         for image in self.topics:
             replicas = [one.replicas for one in image.partitions]

@@ -9,6 +9,7 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kproto.errors import LogError
@@ -16,7 +17,7 @@ from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.disk import read_all, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from kproto_server.storage.disk import Disk
 
@@ -37,6 +38,9 @@ ACL_FIELDS: Mapping[str, type] = {
 }  # fmt: skip
 NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 NO_FEATURES: Mapping[str, int] = {}
+Quotas = Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]]
+"""The values of client quotas by entity and key; an entity has types and names, and a default has the name None."""
+NO_QUOTAS: Quotas = {}
 TOPIC_ID = re.compile(r"topic_id: ([A-Za-z0-9_-]{22})")
 
 
@@ -74,6 +78,7 @@ class StoredSettings(NamedTuple):
     """The SCRAM credentials that administrators have changed."""
     acls: tuple[tuple[Any, ...], ...] = ()
     """The fields of each ACL, in the order of `ACL_FIELDS`; a broker without an authorizer keeps them as they are."""
+    quotas: Quotas = NO_QUOTAS
 
 
 NO_SETTINGS = StoredSettings()
@@ -145,7 +150,15 @@ def _settings(content: dict[str, Any]) -> StoredSettings:
     features = {str(name): _level(one) for name, one in content.get("features", {}).items()}
     groups = {name: _configs(one) for name, one in content.get("groups", {}).items()}
     scram = tuple(map(_scram, content.get("scram", ())))
-    return StoredSettings(brokers, features, groups, scram, tuple(map(_acl, content.get("acls", ()))))
+    acls = tuple(map(_acl, content.get("acls", ())))
+    return StoredSettings(brokers, features, groups, scram, acls, dict(map(_quotas, content.get("quotas", ()))))
+
+
+def _quotas(fields: dict[str, Any]) -> tuple[tuple[tuple[str, str | None], ...], dict[str, float]]:
+    entity: dict[str, Any] = fields["entity"]
+    if not entity or not all(name is None or isinstance(name, str) for name in entity.values()):
+        raise ValueError(f"client quotas of {entity!r:.300}")
+    return tuple(sorted(entity.items())), {str(key): float(value) for key, value in fields["values"].items()}
 
 
 def _scram(fields: dict[str, Any]) -> ScramRow:
@@ -231,6 +244,10 @@ def write_topics(
         content["scram"] = list(map(_scram_fields, settings.scram))
     if settings.acls:
         content["acls"] = [dict(zip(ACL_FIELDS, acl, strict=True)) for acl in settings.acls]
+    if settings.quotas:
+        content["quotas"] = [
+            {"entity": dict(entity), "values": dict(values)} for entity, values in settings.quotas.items()
+        ]
     replace_file(disk, NAME, json.dumps(content, indent=1).encode(), before_rename=before_rename)
 
 

@@ -1,4 +1,4 @@
-"""The cluster, and features that kproto does not have: quotas, users, tokens, ACLs."""
+"""The cluster, and features that a broker has no part of: users, ACLs, reassignments."""
 
 from tests.clients.tool_steps import query, run, topic
 from tests.clients.tools import ACLS, CLUSTER, CONFIGS, ELECTIONS, REASSIGNMENTS, STREAMS_GROUPS

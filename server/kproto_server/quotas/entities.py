@@ -1,0 +1,32 @@
+"""What quotas are for: users, client ids, both together, and addresses; and the keys that quotas have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+ENTITY_TYPES = (CLIENT_ID, IP, USER)
+"""In the order in which a Java HashMap has them."""
+
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+REQUEST_PERCENTAGE = "request_percentage"
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+CONNECTION_CREATION_RATE = "connection_creation_rate"
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Types and names, in the order of `ENTITY_TYPES`; the name None is that of the default quota."""
+Quotas = Mapping[Entity, Mapping[str, float]]
+"""The values by entity and key. No entity is without values. A change of quotas makes a new mapping."""
+
+
+def entity_of(names: Mapping[str, str | None]) -> Entity:
+    """Return the entity of these names by type; other types are left out."""
+    return tuple((kind, names[kind]) for kind in ENTITY_TYPES if kind in names)
+
+
+def altered(quotas: Quotas, entity: Entity, changes: Mapping[str, float | None]) -> Quotas:
+    """Return quotas with the changed values of an entity; a value None: removed."""
+    values = {key: value for key, value in {**quotas.get(entity, {}), **changes}.items() if value is not None}
+    others = {one: of_one for one, of_one in quotas.items() if one != entity}
+    return {**others, entity: values} if values else others

@@ -1,0 +1,91 @@
+"""Client quotas that administrators set (KIP-546, KIP-612): kproto responds as the releases that were recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto_server.broker.broker import Broker
+from tests.network.raw_client import RawClient
+from tests.security.acl_cases import BATCH
+from tests.security.quota_scripts import (
+    ALL,
+    CONNECTIONS,
+    FILE,
+    PRODUCER,
+    REQUEST,
+    both,
+    change,
+    newest_version,
+    transcript,
+    user,
+)
+
+STEPS = json.loads(FILE.read_text())
+RELEASES = sorted({name for step in STEPS for names in step for name in names.split()})
+ALICES = [0, "", [[[["user", "alice"]], [[PRODUCER, 1024.0]]]]]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_responses_are_those_of_the_release(release: str) -> None:
+    recorded = [next(one for names, one in step.items() if release in names.split()) for step in STEPS]
+    with Broker.running(kafka_version=release) as broker:
+        found = transcript(broker.bootstrap_servers, newest_version(release))
+    differences = {number: pair for number, pair in enumerate(zip(found, recorded, strict=True)) if pair[0] != pair[1]}
+    assert not differences, json.dumps(differences, indent=1)[:20_000]
+
+
+def test_quotas_survive_restarts(tmp_path: Path) -> None:
+    directory = str(tmp_path / "data")
+    with Broker.running(data=directory) as broker, RawClient(broker.bootstrap_servers) as client:
+        change(user("alice"), (PRODUCER, 1024.0))(client, 1)
+        change(both(None, "app"), (REQUEST, 0.5))(client, 1)
+        change({"ip": "10.0.0.1"}, (CONNECTIONS, 5.0))(client, 1)
+        change({"ip": "10.0.0.1"}, (CONNECTIONS, None))(client, 1)
+        described = ALL(client, 1)
+        assert len(described[2]) == 2
+    with Broker.running(data=directory) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert ALL(client, 1) == described
+
+
+def test_a_reset_removes_quotas_and_a_snapshot_brings_them_back() -> None:
+    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
+        change(user("alice"), (PRODUCER, 1024.0))(client, 1)
+        snapshot = broker.snapshot()
+        broker.reset()
+        with RawClient(broker.bootstrap_servers) as other:
+            assert ALL(other, 1) == [0, "", []]
+            broker.restore(snapshot)
+        with RawClient(broker.bootstrap_servers) as other:
+            assert ALL(other, 1) == ALICES
+
+
+def test_quotas_of_few_entities_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kproto_server.handlers.k49_alter_client_quotas.ENTITIES_MAX", 2)
+    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
+        codes = [change(user(name), (PRODUCER, 1.0))(client, 1)[0][0] for name in "abcb"]
+        assert codes == [0, 0, ErrorCode.POLICY_VIOLATION, 0]
+        assert change(user("a" * 20_000), (PRODUCER, 1.0))(client, 1)[0][0] == ErrorCode.POLICY_VIOLATION
+
+
+def test_names_of_hosts_are_not_resolved() -> None:
+    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
+        found = change({"ip": "kafka.apache.org"}, (CONNECTIONS, 1.0))(client, 1)
+        text = "kafka.apache.org is not a valid IP or resolvable host."
+        assert found == [[ErrorCode.INVALID_REQUEST, text, [["ip", "kafka.apache.org"]]]]
+
+
+def test_quotas_have_no_effect() -> None:
+    data = TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=BATCH),))
+    request = ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=(data,))
+    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
+        broker.topics.create("orders")
+        change({"ip": None}, (CONNECTIONS, 1.0))(client, 1)
+        change(user(None), (PRODUCER, 1.0))(client, 1)
+        for _ in range(3):
+            with RawClient(broker.bootstrap_servers) as other:
+                assert other.ask(request, 9).throttle_time_ms == 0
