@@ -113,7 +113,7 @@ class Subjects:
         return self.spark.read.format("kproto").options(**options).load(str(self.log_dir))
 
     def _convert(self) -> None:
-        from kproto.spark.inputs import LogInput
+        from kproto.spark.log_input import LogInput
         from kproto.spark.tables import Source, write_parquet
 
         log = LogInput(self.spark, str(self.log_dir))

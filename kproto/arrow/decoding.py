@@ -27,8 +27,18 @@ class View(Enum):
 
     COMMITS = "commits"
     GROUPS = "groups"
+    RECORDS = "records"
+    """Both tables of one decoding."""
     NOTHING = "nothing"
     """No table: everything is decoded, checked and counted."""
+
+    @property
+    def has_commits(self) -> bool:
+        return self in (View.COMMITS, View.RECORDS)
+
+    @property
+    def has_groups(self) -> bool:
+        return self in (View.GROUPS, View.RECORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +62,8 @@ class Decoded(NamedTuple):
     rows: pa.RecordBatch | None
     """Rows of `COMMITS` or `GROUP_METADATA`, by the view; None for `View.NOTHING`."""
     counts: Counts
+    groups: pa.RecordBatch | None = None
+    """For `View.RECORDS`, the rows of `GROUP_METADATA` beside those of `COMMITS`."""
 
 
 def micros(timestamp_ms: int) -> int | None:

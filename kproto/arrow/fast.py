@@ -89,6 +89,8 @@ def decode_usual(block: Block, request: DecodeRequest) -> Decoded:
             return Decoded(rows, counts)
         case View.GROUPS:
             return Decoded(reference.to_arrow(GROUP_METADATA, group_rows), counts)
+        case View.RECORDS:
+            return Decoded(rows, counts, reference.to_arrow(GROUP_METADATA, group_rows))
     return Decoded(None, counts)
 
 
@@ -129,7 +131,7 @@ def _commits(records: RecordTable, batches: BatchTable, request: DecodeRequest, 
     in_transaction = (batches.transactional & (batches.producer_ids != NO_PRODUCER_ID))[records.batch]
     if in_transaction.any():
         producer[in_transaction] = batches.producer_ids[records.batch][in_transaction]
-        if request.view is View.COMMITS:
+        if request.view.has_commits:
             pairs = zip(producer[in_transaction].tolist(), records.offset[in_transaction].tolist(), strict=True)
             state[in_transaction] = request.outcomes(list(pairs))
     return to_arrow(records, keys, values, request.log_partition, producer, state)
@@ -146,6 +148,6 @@ def _groups(records: RecordTable, request: DecodeRequest, counts: Counts) -> lis
         except DecodeError:
             raise UnusualBlock from None
         assert isinstance(found, CoordinatorRecord), "the type is known"
-        if request.view is View.GROUPS:
+        if request.view.has_groups:
             rows.append(group_row(request.log_partition, Record(key, value, (), timestamp, offset), found))
     return rows

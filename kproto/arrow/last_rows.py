@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from kproto.arrow.schemas import COMMITS, LATEST
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 COUNTED_STATES = ("none", "committed")
@@ -25,18 +27,21 @@ class LastRows:
     """Takes rows of `COMMITS` in the order of offsets; keeps the last one of each group, topic and partition.
 
     A tombstone is kept too: it removes the row before it (LF-31). Commits of aborted and of open transactions do not
-    count.
+    count, unless ``states`` says so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, states: Sequence[str] = COUNTED_STATES) -> None:
+        self._states = pa.array(states)
         self._kept = COMMITS.arrow().empty_table()
         self._pending: list[pa.Table] = []
         self._pending_count = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take the next rows."""
-        counted = pc.is_in(rows["txn_state"], pa.array(COUNTED_STATES))
+        counted = pc.is_in(rows["txn_state"], self._states)
         table = pa.Table.from_batches([rows]).filter(counted) if counted.false_count else pa.Table.from_batches([rows])
+        if not len(table):
+            return
         self._pending.append(_last_of(table))
         self._pending_count += len(self._pending[-1])
         if self._pending_count > max(PENDING_ROWS_MIN, len(self._kept)):

@@ -26,6 +26,8 @@ class RangeReader:
     def __init__(self, wanted: OffsetRange, view: View, *, decoder: str = "fast", check_crc: bool = True) -> None:
         self.blocks: RangeBlocks = RangeBlocks(wanted)
         self.counts: Counts = Counts()
+        self.block: Block | None = None
+        """The block of the content that was yielded last."""
         self._wanted = wanted
         self._view = view
         self._decode = DECODERS[decoder]
@@ -51,4 +53,5 @@ class RangeReader:
             )
             decoded = self._decode(block, request)
             self.counts.add(decoded.counts)
+            self.block = block
             yield decoded

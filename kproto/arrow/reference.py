@@ -21,8 +21,6 @@ from kproto.records.coordinator import UnknownRecord, read_record
 from kproto.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from kproto.arrow.decoding import DecodeRequest
@@ -47,7 +45,8 @@ def decode_block(block: Block, request: DecodeRequest) -> Decoded:
         CorruptLog: a batch or record of the window is invalid.
         MissingPackage: a compression needs a package that is not installed.
     """
-    rows: list[Row] = []
+    commits: list[Row] = []
+    groups: list[Row] = []
     counts = Counts()
     next_offset, end_offset = block.next_offset, request.end_offset
     for start in block.starts:
@@ -61,14 +60,22 @@ def decode_block(block: Block, request: DecodeRequest) -> Decoded:
         counts.saw(_max_timestamp(placed.batch))
         for record in records:
             if record.offset >= request.start_offset and (end_offset is None or record.offset < end_offset):
-                rows += _record_rows(placed, record, request, counts)
-    if request.view is View.COMMITS:
-        return Decoded(to_arrow(COMMITS, _with_outcomes(rows, request)), counts)
-    return Decoded(to_arrow(GROUP_METADATA, rows) if request.view is View.GROUPS else None, counts)
+                _add_row(placed, record, request, counts, commits, groups)
+    match request.view:
+        case View.COMMITS:
+            return Decoded(to_arrow(COMMITS, _with_outcomes(commits, request)), counts)
+        case View.GROUPS:
+            return Decoded(to_arrow(GROUP_METADATA, groups), counts)
+        case View.RECORDS:
+            rows = to_arrow(COMMITS, _with_outcomes(commits, request))
+            return Decoded(rows, counts, to_arrow(GROUP_METADATA, groups))
+    return Decoded(None, counts)
 
 
-def _record_rows(placed: PlacedBatch, record: Record, request: DecodeRequest, counts: Counts) -> Iterator[Row]:
-    """Count a record; yield its row if the view has one."""
+def _add_row(
+    placed: PlacedBatch, record: Record, request: DecodeRequest, counts: Counts, commits: list[Row], groups: list[Row]
+) -> None:
+    """Count a record; add its row to those of its table if the view has it."""
     counts.records += 1
     if placed.batch.is_control:
         placed.end_marker(record)
@@ -79,13 +86,13 @@ def _record_rows(placed: PlacedBatch, record: Record, request: DecodeRequest, co
         counts.skipped[found.record_type] += 1
     elif type(found.key)._record_type in GROUP_TYPES:
         counts.group_records += 1
-        if request.view is View.GROUPS:
-            yield group_row(request.log_partition, record, found)
+        if request.view.has_groups:
+            groups.append(group_row(request.log_partition, record, found))
     else:
         counts.tombstones += found.value is None
         counts.commits += found.value is not None
-        if request.view is View.COMMITS:
-            yield commit_row(request.log_partition, record, found, _transaction_of(placed.batch))
+        if request.view.has_commits:
+            commits.append(commit_row(request.log_partition, record, found, _transaction_of(placed.batch)))
 
 
 def _max_timestamp(batch: Batch) -> int:

@@ -9,7 +9,7 @@ from kproto.spark.words import gaps, plural
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kproto.spark.inputs import Coverage
+    from kproto.spark.input import Coverage
 
 
 class Advice(NamedTuple):

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kproto.spark.inputs import Input
-
 FAILED = 2
 INTERRUPTED = 130
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -169,18 +167,18 @@ def _job(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.words import caveats, coverage
 
     job = JOBS[options.job]
-    source = open_input(spark, options.dir, options.group)
-    for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
-        _print_line(f"kproto.spark: {line}")
-    rows = job.run(source, options)
-    if options.job == "retention-audit":
-        rows = rows.persist()
-    note = write(ordered(rows, job.order), options.format, options.output, options.limit)
-    if note is not None:
-        _print_line(f"kproto.spark: {note}")
-    if options.job == "retention-audit":
-        text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
-        _print_line(f"kproto.spark: {text}")
+    with open_input(spark, options.dir, options.group).read_once(*job.reads_with(options)) as source:
+        for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
+            _print_line(f"kproto.spark: {line}")
+        rows = job.run(source, options)
+        if options.job == "retention-audit":
+            rows = rows.persist()
+        note = write(ordered(rows, job.order), options.format, options.output, options.limit)
+        if note is not None:
+            _print_line(f"kproto.spark: {note}")
+        if options.job == "retention-audit":
+            text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
+            _print_line(f"kproto.spark: {text}")
 
 
 def _versions(spark: SparkSession, options: Namespace) -> None:
@@ -200,19 +198,19 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
 
 
 def _tables(spark: SparkSession, options: Namespace) -> None:
-    from kproto.spark.delta import write_delta
+    from kproto.spark.delta import marks_of_delta, write_delta
     from kproto.spark.inputs import open_input
-    from kproto.spark.tables import Source, write_parquet
+    from kproto.spark.tables import Source, read_marks, write_parquet
     from kproto.spark.words import caveats, coverage, plural
 
-    log = open_input(spark, options.dir)
-    for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
-        _print_line(f"kproto.spark: {line}")
-    source = Source(log.table, log.coverage.ends, log.origin)
-    if options.format == "delta":
-        added = write_delta(spark, source, options.output)
-    else:
-        added = write_parquet(spark, source, Path(options.output).absolute())
+    is_delta = options.format == "delta"
+    root = Path(options.output).absolute()
+    known = marks_of_delta(spark, options.output) if is_delta else read_marks(root)
+    with open_input(spark, options.dir).read_once(*known, after=known) as log:
+        for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
+            _print_line(f"kproto.spark: {line}")
+        source = Source(log.table, log.coverage.ends, log.origin)
+        added = write_delta(spark, source, options.output) if is_delta else write_parquet(spark, source, root)
     for name, table in added.items():
         waiting = f"; {plural(table.waiting, 'row')} of open transactions wait" if table.waiting else ""
         _print_line(f"kproto.spark: {name}: {plural(table.rows, 'row')} added{waiting}")
@@ -234,8 +232,9 @@ def _report(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.report.build import build
     from kproto.spark.report.page import render
 
-    source: Input = open_input(spark, options.dir, options.group)
-    page = render(build(source, options))
+    log = open_input(spark, options.dir, options.group)
+    with log.read_once("commits", "group_metadata", "log_batches") as source:
+        page = render(build(source, options))
     Path(options.output).write_text(page, encoding="utf-8")
     _print_line(f"kproto.spark: {options.output}: {len(page):,} characters")
 

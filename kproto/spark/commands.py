@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from kproto.spark.inputs import Input
+    from kproto.spark.input import Input
 
 RETENTION_MINUTES = 10080
 """Kafka's default of offsets.retention.minutes since 2.0 (KIP-186)."""
@@ -27,11 +27,17 @@ class Job:
 
     summary: str
     run: Callable[[Input, Namespace], DataFrame]
+    reads: tuple[str, ...] | Callable[[Namespace], tuple[str, ...]]
+    """The names of what it reads, for `kproto.spark.input.Input.read_once`, or a function of the options."""
     order: tuple[str, ...]
     """Columns to sort by; a minus sorts in descending order. Nulls come last."""
     options: tuple[str, ...] = ()
     compaction: str | None = None
     """What compaction hides from these rows; None: nothing."""
+
+    def reads_with(self, options: Namespace) -> tuple[str, ...]:
+        """Return the names of what it reads with some options."""
+        return self.reads(options) if callable(self.reads) else self.reads
 
 
 def time_of(source: Input, options: Namespace) -> datetime:
@@ -62,7 +68,7 @@ def _expiry(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import expiry
 
     return expiry(
-        source.commits,
+        source.last_commits,
         source.group_metadata,
         retention_minutes=options.retention_minutes,
         kafka_version=options.kafka_version,
@@ -73,7 +79,7 @@ def _what_if(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import what_if
 
     return what_if(
-        source.commits,
+        source.last_commits,
         source.group_metadata,
         current_minutes=options.current_minutes,
         retention_minutes=options.retention_minutes,
@@ -91,15 +97,20 @@ def _rates(source: Input, _options: Namespace) -> DataFrame:
 def _hot_partitions(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import hot_partitions
 
-    return hot_partitions(source.commits, source.log_batches)
+    return hot_partitions(source.commits, source.offsets_batches)
 
 
 def _lag(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import lag
 
     moments = times_of(source, options.moments, source.end_ts)
-    ends = source.log_batches if len(moments) > 1 else source.log_ends
-    return lag(source.commits, ends, moments=moments)
+    if len(moments) > 1:
+        return lag(source.commits, source.log_batches, moments=moments)
+    return lag(source.last_commits, source.log_ends, moments=moments)
+
+
+def _reads_of_lag(options: Namespace) -> tuple[str, ...]:
+    return ("commits", "log_batches") if options.moments > 1 else ("last_commits", "log_ends")
 
 
 def _rewinds(source: Input, _options: Namespace) -> DataFrame:
@@ -124,11 +135,13 @@ JOBS = {
     "latest": Job(
         "the offset that each group has for each partition at the end of the log",
         _latest,
+        ("last_commits",),
         ("group_id", "topic", "partition"),
     ),
     "retention-audit": Job(
         "the offsets.retention.minutes that each group needs when KIP-211 drops the overrides of clients",
         _retention_audit,
+        ("commits",),
         ("-recommended_minutes", "-max_override_ms", "group_id"),
         ("retention_minutes",),
         "an override before another commit of the same offset may be gone, and its group: these are lower bounds",
@@ -136,18 +149,21 @@ JOBS = {
     "expiry": Job(
         "the offsets that groups are about to lose, and when",
         _expiry,
+        ("last_commits", "group_metadata"),
         ("expires_ts", "group_id"),
         ("retention_minutes", "kafka_version"),
     ),
     "what-if": Job(
         "the offsets that would be lost under another retention",
         _what_if,
+        ("last_commits", "group_metadata"),
         ("-what_if_lost", "-lost", "what_if_expires_ts", "group_id"),
         ("other_retention", "at", "kafka_version"),
     ),
     "rates": Job(
         "commits by group, topic and hour",
         _rates,
+        ("commits", "markers"),
         ("hour", "group_id", "topic"),
         (),
         "a compacted segment has only the last commit of each key: these are lower bounds",
@@ -155,6 +171,7 @@ JOBS = {
     "hot-partitions": Job(
         "the load of each partition of the offsets topic, and the group that causes it",
         _hot_partitions,
+        ("commits", "offsets_batches"),
         ("-commits", "log_partition"),
         (),
         "a compacted segment has only the last commit of each key: groups with many partitions look hotter",
@@ -162,6 +179,7 @@ JOBS = {
     "lag": Job(
         "how far behind each group is; needs the logs of the topics in the same directory",
         _lag,
+        _reads_of_lag,
         ("ts", "-lag", "group_id", "topic", "partition"),
         ("moments",),
         "times before the last one may lack rows",
@@ -169,6 +187,7 @@ JOBS = {
     "rewinds": Job(
         "the commits that went backwards",
         _rewinds,
+        ("commits", "markers"),
         ("ts", "log_partition", "log_offset"),
         (),
         "rewinds in a compacted segment are gone, and from_offset may be older than the real one",
@@ -176,6 +195,7 @@ JOBS = {
     "stalled": Job(
         "the offsets that have not moved for a while although there are records to read",
         _stalled,
+        ("commits", "log_ends"),
         ("-stalled_minutes", "group_id", "topic", "partition"),
         ("at", "minutes"),
         "an offset may not have moved for longer than shown",
@@ -183,6 +203,7 @@ JOBS = {
     "rebalances": Job(
         "when groups were formed, rebalanced, emptied and removed",
         _rebalances,
+        ("group_metadata",),
         ("ts", "group_id", "generation"),
         (),
         "a compacted segment has only the last event of each group: these are lower bounds",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kproto.arrow.schemas import Table
-    from kproto.spark.tables import Growing, Source
+    from kproto.spark.tables import Marks, Source
 
 APPLICATION = "kproto.tables"
 CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "Concurrent", "ChangedException")
@@ -95,12 +95,7 @@ def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Add
     """
     folders = {grown.name: f"{root}/{grown.name}" for grown in GROWING}
     versions = {name: _version(spark, folder) for name, folder in folders.items()}  # before the marks: see above
-    old = {
-        grown.name: {}
-        if versions[grown.name] is None
-        else {partition: mark for partition, (mark, _) in _marks(spark, grown, folders[grown.name]).items()}
-        for grown in GROWING
-    }
+    old = marks_of_delta(spark, root)
     before = Origin() if versions[COMMITS.name] is None else read_origin(spark, root)
     check_it_is_the_same(source, old, root, before.identity)
     added = {}
@@ -115,6 +110,17 @@ def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Add
             count = _append(spark, by_date(grown, rows), folders[grown.name], versions[grown.name], origin)
         added[grown.name] = Added(count, waiting)
     return added
+
+
+def marks_of_delta(spark: SparkSession, root: str) -> dict[str, Marks]:
+    """Return the marks of the three tables; none of a table that is not there yet."""
+    found: dict[str, Marks] = {grown.name: {} for grown in GROWING}
+    for grown in GROWING:
+        folder = f"{root}/{grown.name}"
+        if _version(spark, folder) is not None:
+            marks = marks_of(grown, spark.read.format("delta").load(folder))
+            found[grown.name] = {partition: mark for partition, (mark, _) in marks.items()}
+    return found
 
 
 def _append(spark: SparkSession, rows: DataFrame, folder: str, version: int | None, origin: Origin) -> int:
@@ -151,10 +157,6 @@ def _settled(spark: SparkSession, commits: DataFrame, ends: Mapping[int | None, 
 
 def _limits(spark: SparkSession, offsets: Mapping[int | None, int]) -> DataFrame:
     return spark.createDataFrame(list(offsets.items()), "log_partition int, limit bigint")
-
-
-def _marks(spark: SparkSession, grown: Growing, folder: str) -> dict[tuple[str | int, ...], tuple[int, int]]:
-    return marks_of(grown, spark.read.format("delta").load(folder))
 
 
 def _version(spark: SparkSession, folder: str) -> int | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kproto.spark.inputs import Input
+    from kproto.spark.input import Input
 
 DERIVED = {
     "latest": LATEST,

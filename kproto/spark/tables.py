@@ -63,7 +63,7 @@ class Origin:
 
     partitions: int = 0
     of_partitions: int | None = None
-    """As in `kproto.spark.inputs.Coverage`."""
+    """As in `kproto.spark.input.Coverage`."""
     waiting: int = 0
     """Commits that waited for the end of a transaction at the last run."""
     identity: LogIdentity = NO_IDENTITY
@@ -142,6 +142,15 @@ def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, 
         origin = source.origin.after(before, waiting=added[COMMITS.name].waiting)
         publication.publish(listed | {ORIGIN: origin.to_json()})
         return added
+
+
+def read_marks(root: Path) -> dict[str, Marks]:
+    """Return the marks of the tables of a directory; none if there are no tables, or the last write did not finish."""
+    try:
+        state = Publication(root).state()
+    except TablesError:  # the next write finishes it, or raises this error
+        state = {}
+    return {grown.name: _read_marks(state.get(grown.name, [])) for grown in GROWING}
 
 
 def read_origin(root: Path) -> Origin:

@@ -9,7 +9,7 @@ from kproto.spark.output import time_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto.spark.inputs import Coverage
+    from kproto.spark.input import Coverage
 
 UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kproto.spark import session
+from kproto.spark import cli, session
 from tests.requirements import need_java
+from tests.spark.scans import Run
 from tests.spark.settings import LOCAL
 
 HERE = Path(__file__).parent
@@ -30,3 +31,13 @@ def spark() -> Iterator[SparkSession]:
     started.sparkContext.setLogLevel("OFF")  # tests cause errors and check what Python receives
     yield started
     started.stop()
+
+
+@pytest.fixture
+def run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Run:
+    """Return a function that runs commands in this process, in the session of all tests, which no command stops."""
+    monkeypatch.setattr(cli, "_session", lambda _options: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
+    return Run(spark, capsys, tmp_path / "reads.jsonl")

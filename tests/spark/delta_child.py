@@ -16,7 +16,8 @@ from kproto.spark import derived, jobs, session
 from kproto.spark.arguments import parse
 from kproto.spark.cli import DELTA_CONFIG
 from kproto.spark.delta import write_delta
-from kproto.spark.inputs import LogInput, open_input
+from kproto.spark.inputs import open_input
+from kproto.spark.log_input import LogInput
 from kproto.spark.publish import TablesError
 from kproto.spark.schemas import select_columns
 from kproto.spark.tables import Marks, Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from kproto.spark.advice import Advice
-from kproto.spark.inputs import Coverage
+from kproto.spark.input import Coverage
 from kproto.spark.report.model import Histogram, Lines, Report, Row, Rows
 from tests.spark.rows import at
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kproto.spark import cli, jobs
-from kproto.spark.inputs import LogInput
+from kproto.spark.log_input import LogInput
 from tests.examples.two_weeks import DAY_MS
 from tests.fixture_files import offsets_log
 from tests.spark.record_logs import RETENTIONS

@@ -21,34 +21,9 @@ from kproto.spark.delta import check_delta
 from kproto.spark.session import FOR_SMALL_INPUT
 from tests.fixture_files import FIXTURES
 from tests.requirements import need_java
+from tests.spark.scans import Run
 
 LOGS = FIXTURES / "golden" / "logs"
-
-
-@pytest.fixture
-def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """Return the session of all tests, which no command stops."""
-    monkeypatch.setattr(cli, "_session", lambda _options: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
-    return spark
-
-
-@pytest.fixture
-def run(shared_session: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(capsys)
-
-
-class Run:
-    """Runs a command in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: object) -> tuple[int, str, str]:
-        """Return exit code, standard output and standard error."""
-        code = cli.main([str(word) for word in words])
-        output = self._capsys.readouterr()
-        return code, output.out, output.err
 
 
 def test_a_job_as_a_process(tmp_path: Path) -> None:
@@ -145,18 +120,18 @@ def test_an_empty_log_is_an_error(run: Run, tmp_path: Path) -> None:
     assert "empty" in err
 
 
-def test_a_uri_without_delta_tables_is_one_line(run: Run, shared_session: SparkSession, tmp_path: Path) -> None:
+def test_a_uri_without_delta_tables_is_one_line(run: Run, spark: SparkSession, tmp_path: Path) -> None:
     code, out, err = run("latest", "nowhere://bucket/tables")
     assert (code, out) == (2, "")
     assert err == 'kproto.spark: nowhere://bucket/tables: Spark cannot read it: No FileSystem for scheme "nowhere"\n'
     root = tmp_path.as_uri()
     with pytest.raises(NoLog, match="no Delta tables; logs are read from local paths only"):
-        check_delta(shared_session, root)
+        check_delta(spark, root)
     (tmp_path / "commits" / "_delta_log").mkdir(parents=True)
     with pytest.raises(NoLog, match="no Delta tables"):
-        check_delta(shared_session, root)
+        check_delta(spark, root)
     (tmp_path / "commits" / "_delta_log" / f"{0:020}.json").touch()
-    check_delta(shared_session, root)
+    check_delta(spark, root)
 
 
 def test_rows_as_a_table(run: Run) -> None:

@@ -14,7 +14,7 @@ from kproto.spark import derived, tables
 from kproto.spark.arguments import parse
 from kproto.spark.commands import JOBS
 from kproto.spark.derived import DERIVED, derive_parquet, file_of
-from kproto.spark.inputs import Coverage, Input
+from kproto.spark.input import Coverage, Input
 from kproto.spark.schemas import RATES, spark_schema
 from kproto.spark.tables import Marks
 from tests.spark.rows import Log, at, group

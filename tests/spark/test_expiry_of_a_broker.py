@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kproto.spark import jobs
-from kproto.spark.inputs import LogInput
+from kproto.spark.log_input import LogInput
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.data_directory import DataDirectory
 from tests.server.test_expiration_timelines import SETTINGS, WITH_MEMBERS, BrokerTime, OurLine

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kproto.arrow.schemas import LATEST
 from kproto.spark import jobs
-from kproto.spark.inputs import LogInput
+from kproto.spark.log_input import LogInput
 from kproto.spark.schemas import HOT_PARTITIONS, RATES, RETENTION_AUDIT, REWINDS, STALLED
 from tests.fixture_files import GOLDEN
 from tests.spark.duck import assert_same

@@ -11,10 +11,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from kproto.spark import cli
 from tests.examples import two_weeks
+from tests.spark.scans import Run
 from tests.spark.test_jobs_by_hand import report, sent
 
 README = Path(cli.__file__).with_name("README.md").read_text(encoding="utf-8")
@@ -29,11 +29,9 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_readme_in_order(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_session", lambda _options: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     (tmp_path / "reports").mkdir()
     report(tmp_path / "reports", "a.json", None, ("old", None, None, sent(3, 5, "breaks", "3.9")))
     output: dict[str, str] = {}
@@ -43,8 +41,8 @@ def test_the_readme_in_order(
             two_weeks.main(words[2])
             continue
         assert words[:3] == COMMAND, line
-        assert cli.main(words[3:]) == 0, capsys.readouterr().err
-        output[words[3]] = capsys.readouterr().out
+        code, output[words[3]], err = run(*words[3:])
+        assert code == 0, err
     for program in blocks("python"):
         exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own text
     output["program"] = capsys.readouterr().out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +15,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from kproto.logs.files import find_partitions
 from kproto.logs.index import tail_offset
 from kproto.records.partitioning import partition_for
-from kproto.spark import cli, jobs
+from kproto.spark import jobs
 from kproto.spark.advice import Advice, sentence, summarize
-from kproto.spark.inputs import LogInput, TablesInput, empty_ends
+from kproto.spark.inputs import TablesInput
+from kproto.spark.log_input import LogInput, empty_ends
 from kproto.spark.source.options import read_options
 from kproto.spark.source.pruning import partitions_at_least
 from kproto.spark.source.stream import KprotoStreamReader
@@ -26,6 +26,7 @@ from kproto.spark.tables import Origin, Source, write_parquet
 from kproto.spark.words import caveats
 from tests.fixture_files import offsets_log
 from tests.spark.report_samples import coverage
+from tests.spark.scans import Run
 
 CURRENT = 10_080
 SOME_COMMITS = 3
@@ -172,31 +173,12 @@ def test_a_consumer_group_is_emptied(spark: SparkSession) -> None:
     assert found == [("formed", 2, None, 1), ("rebalanced", 3, 1, 2), ("rebalanced", 4, 2, 1), ("emptied", 5, 1, 0)]
 
 
-@pytest.fixture
-def run(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[str, str]]:
-    """Return a function that runs a command in this process and returns standard output and standard error."""
-    monkeypatch.setattr(cli, "_session", lambda _options: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
-
-    def run(*words: object) -> tuple[str, str]:
-        code = cli.main([str(word) for word in words])
-        output = capsys.readouterr()
-        assert code == 0, output.err
-        return output
-
-    return run
-
-
-def test_the_command_says_the_advice(run: Callable[..., tuple[str, str]]) -> None:
-    _, err = run("retention-audit", offsets_log("compacted", "2.0.1"))
+def test_the_command_says_the_advice(run: Run) -> None:
+    _, _, err = run("retention-audit", offsets_log("compacted", "2.0.1"))
     assert "groups may need more" in err
 
 
-def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(
-    run: Callable[..., tuple[str, str]], tmp_path: Path
-) -> None:
+def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(run: Run, tmp_path: Path) -> None:
     """Every other partition of the offsets topic is damaged, and the batches of all segments of the topic but the last.
 
     Other partitions have newer records than the group's: the end of the log is the same.
@@ -213,13 +195,23 @@ def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(
         path.write_bytes(data)
     for job in (["lag"], ["stalled", "--minutes", "0"], ["rates"]):
         words = [*job, "--group", "group-3", "--format", "jsonl"]
-        rows, err = run(words[0], damaged, *words[1:])
-        expected, _ = run(words[0], intact, *words[1:])
+        _, rows, err = run(words[0], damaged, *words[1:])
+        _, expected, _ = run(words[0], intact, *words[1:])
         assert [json.loads(line)["group_id"] for line in rows.splitlines()] == ["group-3"]
         assert rows == expected
         assert "of 1 partition of __consumer_offsets" in err
-    (row,) = map(json.loads, run("lag", damaged, "--group", "group-3", "--format", "jsonl")[0].splitlines())
-    assert (row["committed_offset"], row["log_end"], row["lag"]) == (3, 120, 117)
+        if job == ["lag"]:
+            row = json.loads(rows)
+            assert (row["committed_offset"], row["log_end"], row["lag"]) == (3, 120, 117)
+
+
+def test_markers_and_pending_commits_come_from_the_same_scan(run: Run) -> None:
+    """`rewinds` needs the end markers of transactions, `expiry` the commits of open ones; `run` counts the reads."""
+    _, rows, _ = run("rewinds", offsets_log("replaced-commits", "4.4.0"), "--format", "jsonl")
+    assert [json.loads(line)["group_id"] for line in rows.splitlines()] == ["seen"]
+    _, rows, _ = run("expiry", offsets_log("open-transaction", "2.8.2"), "--format", "jsonl")
+    basis = {row["group_id"]: row["basis"] for row in map(json.loads, rows.splitlines())}
+    assert basis["transactional"] == "pending"
 
 
 def test_the_end_of_a_log_is_looked_for_behind_its_last_index_entry(tmp_path: Path) -> None:

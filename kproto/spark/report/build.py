@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from kproto.spark.inputs import Input
+    from kproto.spark.input import Input
 
 SERIES_MAX = 5
 """Names with a color of their own; more colors look alike."""
@@ -47,8 +47,7 @@ def build(source: Input, options: Namespace) -> Report:
     Args:
         options: the options `retention_minutes`, `kafka_version`, `at` and `minutes` of the command line.
     """
-    commits, groups = source.commits.persist(), source.group_metadata.persist()
-    batches = source.log_batches.persist()
+    commits, groups, batches = map(source.kept, (source.commits, source.group_metadata, source.log_batches))
     coverage = source.coverage
     end = source.end_ts
     at: datetime = options.at or end

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from kproto.spark.advice import Advice
-    from kproto.spark.inputs import Coverage
+    from kproto.spark.input import Coverage
 
 MONDAY = datetime(1970, 1, 5, tzinfo=UTC)
 """The first Monday of the epoch: steps of whole weeks are counted from it, so that they begin on Mondays."""

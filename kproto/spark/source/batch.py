@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from kproto.logs.ranges import OffsetRange
-from kproto.spark.schemas import spark_schema
 from kproto.spark.source.options import LATEST_OFFSET, OptionError, Options, read_options
 from kproto.spark.source.plan import Part, Task, offset_for, partitions_of, parts_of, tasks_of
 from kproto.spark.source.pruning import Wanted, pruned
@@ -48,8 +47,11 @@ class KprotoReader(DataSourceReader):
         if options.starting_offsets == LATEST_OFFSET:
             raise OptionError("option startingOffsets: only a stream can start at latest")
         found = partitions_of(options)
-        of_log = options.view in ("batches", "coverage")
-        read = pruned(found, self.wanted, count=options.partitions, of_log=of_log)
+        if options.scan is not None:
+            read = [partition for partition in found if options.scan.reads(partition)]
+        else:
+            of_log = options.view in ("batches", "coverage")
+            read = pruned(found, self.wanted, count=options.partitions, of_log=of_log)
         parts = (part for partition in read for part in self._parts(partition))
         return list(tasks_of(parts, options.task_bytes))
 
@@ -92,7 +94,7 @@ class KprotoSource(DataSource):
         Raises:
             OptionError: an option is unknown, or has an invalid value.
         """
-        return spark_schema(read_options(self.options).table)
+        return read_options(self.options).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return KprotoReader(read_options(self.options))

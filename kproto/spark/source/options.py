@@ -10,10 +10,13 @@ from kproto.arrow.reading import DECODERS
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, Table
 from kproto.errors import UsageError
 from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto.spark.schemas import COVERAGE
+from kproto.spark.schemas import COVERAGE, spark_schema
+from kproto.spark.source.scan import Scan, scan_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from pyspark.sql.types import StructType
 
 VIEWS: dict[str, Table] = {
     "records": COMMITS,
@@ -23,6 +26,8 @@ VIEWS: dict[str, Table] = {
     "groups": GROUP_METADATA,
     "coverage": COVERAGE,
 }
+SCAN = "scan"
+"""The view whose rows are of several tables, as `kproto.spark.source.scan` says."""
 STREAMED_VIEWS = ("records", "batches", "groups")
 TASK_BYTES = 32 << 20
 """Bytes of segments that one task reads: some seconds of work, beside which the start of a task costs little."""
@@ -46,9 +51,10 @@ class Options:
     - groups: a row for each record about a group (`group_metadata`)
     - batches: a row for each batch of any topic, from its header (`log_batches`)
     - latest: the offsets that are valid at the end of the log (`latest`); one task reads all of a partition
-    - candidates: of the rows of records, the last one of each key in each task; enough to compute latest in a job that
-      splits partitions
+    - candidates: of the rows of records, the last counted and the last pending one of each key in each task; enough to
+      compute latest and expiry in a job that splits partitions
     - coverage: counts of what was read, a row for each part of a partition that a task read (`coverage`)
+    - scan: rows of several tables, coverage too, from one pass; jobs use it with the option ``scan``
     """
     topic: str | None = OFFSETS_TOPIC
     """The topic whose partitions are read, ``*`` for all. Default: the offsets topic; all topics for view batches."""
@@ -79,6 +85,8 @@ class Options:
     """For streams: whether the query fails when offsets that it has not read are gone. false: it goes on."""
     max_offsets_per_trigger: int | None = None
     """For streams: the most offsets that a micro-batch covers, over all partitions."""
+    scan: Scan | None = None
+    """What view scan returns: JSON of a `kproto.spark.source.scan.Scan`."""
 
     @property
     def topics(self) -> tuple[str, ...] | None:
@@ -86,9 +94,9 @@ class Options:
         return None if self.topic is None else (self.topic,)
 
     @property
-    def table(self) -> Table:
+    def schema(self) -> StructType:
         """The schema of the view."""
-        return VIEWS[self.view]
+        return scan_schema() if self.view == SCAN else spark_schema(VIEWS[self.view])
 
 
 def read_options(given: Mapping[str, str]) -> Options:
@@ -111,6 +119,8 @@ def read_options(given: Mapping[str, str]) -> Options:
         raise OptionError('no path given: write .load("DIR"), a log.dir or the directory of a partition')
     if "topic" not in values and values.get("view") == "batches":
         values["topic"] = None
+    if (values.get("view") == SCAN) != ("scan" in values):
+        raise OptionError("view scan and option scan need each other")
     return Options(**values)
 
 
@@ -161,7 +171,8 @@ _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     name.lower(): (name, read)
     for name, read in (
         ("path", str),
-        ("view", _one_of(*VIEWS)),
+        ("view", _one_of(*VIEWS, SCAN)),
+        ("scan", Scan.from_json),
         ("topic", _topic),
         ("startingOffsets", _offsets(EARLIEST, LATEST_OFFSET)),
         ("endingOffsets", _offsets(LATEST_OFFSET)),

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kproto.arrow.batch_rows import batch_rows
-from kproto.arrow.decoding import View, micros
+from kproto.arrow.decoding import View
 from kproto.arrow.last_rows import LastRows
 from kproto.arrow.reading import RangeReader
-from kproto.spark.schemas import COVERAGE
+from kproto.spark.source.coverage import coverage_row
+from kproto.spark.source.scan import scan_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,13 @@ def task_rows(task: Task, options: Options, groups: frozenset[str] | None = None
                 yield from batch_rows(wanted)
         case "coverage":
             for wanted in task.ranges:
-                yield _coverage_row(wanted, options)
+                reader = RangeReader(wanted, View.NOTHING, decoder=options.decoder, check_crc=options.check_crc)
+                for _ in reader:
+                    pass  # the reader counts
+                yield coverage_row(wanted, reader)
+        case "scan":
+            assert options.scan is not None, "the options were checked"
+            yield from scan_rows(task, options, options.scan)
         case "latest" | "candidates":
             yield from _last_rows(task, options, groups)
         case _:
@@ -56,37 +63,13 @@ def _decoded(wanted: OffsetRange, options: Options, groups: frozenset[str] | Non
 
 
 def _last_rows(task: Task, options: Options, groups: frozenset[str] | None) -> Batches:
-    last = LastRows()
+    last, pending = LastRows(), LastRows(("pending",))
     for wanted in task.ranges:
         for rows in _decoded(wanted, options, groups):
             last.add(rows)
-    table = last.latest() if options.view == "latest" else last.rows()
-    yield from table.to_batches()
-
-
-def _coverage_row(wanted: OffsetRange, options: Options) -> pa.RecordBatch:
-    """Read and check all of a range; return the row that counts it."""
-    reader = RangeReader(wanted, View.NOTHING, decoder=options.decoder, check_crc=options.check_crc)
-    for _ in reader:
-        pass  # the reader counts
-    counts, blocks = reader.counts, reader.blocks
-    skipped = [f"{kind}: {number}" for kind, number in sorted(counts.skipped.items())]
-    row = {
-        "topic": wanted.partition.topic,
-        "partition": wanted.partition.number,
-        "first_offset": blocks.first_offset,
-        "last_offset": None if blocks.first_offset is None else blocks.next_offset - 1,
-        "bytes": blocks.size,
-        "torn_bytes": 0 if blocks.torn is None else blocks.torn.size,
-        "batches": counts.batches,
-        "records": counts.records,
-        "commits": counts.commits,
-        "tombstones": counts.tombstones,
-        "group_records": counts.group_records,
-        "markers": counts.markers,
-        "skipped_records": counts.skipped.total(),
-        "skipped_types": skipped,
-        "earliest_ts": None if counts.earliest_ms is None else micros(counts.earliest_ms),
-        "latest_ts": None if counts.latest_ms is None else micros(counts.latest_ms),
-    }
-    return pa.RecordBatch.from_pylist([row], schema=COVERAGE.arrow())
+            pending.add(rows)
+    if options.view == "latest":
+        yield from last.latest().to_batches()
+    else:
+        yield from last.rows().to_batches()
+        yield from pending.rows().to_batches()

@@ -1,0 +1,240 @@
+"""The log as input of jobs: each table read by itself, or all from one scan."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
+from kproto.logs.files import find_partitions, local_path, survey
+from kproto.logs.identity import read_identity
+from kproto.logs.index import tail_offset
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
+from kproto.spark.schemas import COVERAGE, TABLES, spark_schema
+from kproto.spark.source.options import SCAN
+from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
+from kproto.spark.source.scan import ROW_OF, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+    from kproto.logs.files import PartitionDirectory
+    from kproto.spark.tables import Marks, Origin
+
+VIEWS = {COMMITS.name: "records", GROUP_METADATA.name: "groups", LOG_BATCHES.name: "batches"}
+_TABLES_OF = {COMMITS.name: (LAST_COMMITS,), GROUP_METADATA.name: (), LOG_BATCHES.name: (MARKERS, OFFSETS_BATCHES)}
+
+
+class LogInput(Input):
+    """A log.dir, the directory of one partition, or a segment."""
+
+    def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
+        super().__init__(spark, path, groups)
+        self._path = str(local_path(path))  # absolute: Spark's processes may have other working directories
+
+    def _reader(self, view: str) -> DataFrameReader:
+        return self.spark.read.format("kproto").option("view", view)
+
+    def table(self, name: str, after: Marks | None = None) -> DataFrame:
+        reader = self._reader(VIEWS[name])
+        if after:
+            first = {name: mark + 1 for name, mark in _by_directory(after).items()}
+            reader = reader.option("startingOffsets", json.dumps(first))
+        rows = reader.load(self._path)
+        return rows if name != LOG_BATCHES.name else self._with_empty_ends(rows, find_partitions(self.path, None))
+
+    def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:
+        ends = empty_ends(partitions)
+        return batches.union(self.spark.createDataFrame(ends, spark_schema(LOG_BATCHES))) if ends else batches
+
+    @property
+    def last_commits(self) -> DataFrame:
+        return timed(self._of_groups(self._reader("candidates").load(self._path)))
+
+    @cached_property
+    def _of_offsets(self) -> list[PartitionDirectory]:
+        """The partitions of the offsets topic that can have records of the groups."""
+        found = find_partitions(self.path)
+        if not self.groups:
+            return found
+        wanted = pruned(found, Wanted(group_id=frozenset(self.groups)), count=None, of_log=False)
+        return wanted if survey(wanted).size else found
+
+    def _in_partitions(self, rows: DataFrame) -> DataFrame:
+        numbers = {partition.number for partition in self._of_offsets}
+        return rows if not self.groups or None in numbers else rows.where(F.col("partition").isin(*numbers))
+
+    @property
+    def offsets_batches(self) -> DataFrame:
+        return self._in_partitions(super().offsets_batches)
+
+    @cached_property
+    def log_ends(self) -> DataFrame:
+        partitions = find_partitions(self.path, None)
+        first = json.dumps(_tails(partitions))
+        rows = self._reader(VIEWS[LOG_BATCHES.name]).option("startingOffsets", first).load(self._path)
+        return self._with_empty_ends(rows, partitions)
+
+    @cached_property
+    def end_ts(self) -> datetime:
+        if not self.groups:
+            return self.coverage.last_ts
+        tails = self.log_ends.where(F.col("topic") == OFFSETS_TOPIC).agg(F.unix_micros(F.max("max_ts"))).collect()
+        of_others = tails[0][0]
+        last = self.coverage.last_ts
+        return last if of_others is None else max(last, moment_of(of_others))
+
+    @property
+    def _coverage_rows(self) -> DataFrame:
+        return self._in_partitions(self._reader("coverage").load(self._path))
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Decode and check all records of the offsets topic, or of the partitions that can have the groups.
+
+        Raises:
+            NoLog: the logs are empty.
+        """
+        parts = self._coverage_rows.where(F.col("first_offset").isNotNull()).select(
+            "partition",
+            F.col("first_offset").alias("first"),
+            F.col("last_offset").alias("last"),
+            "batches",
+            "records",
+            "markers",
+            F.unix_micros("earliest_ts").alias("first_us"),
+            F.unix_micros("latest_ts").alias("last_us"),
+            "skipped_types",
+        )
+        found = parts.collect()
+        skipped: dict[str, int] = {}
+        for text in (text for row in found for text in row["skipped_types"]):
+            kind, _, count = text.partition(": ")
+            skipped[kind] = skipped.get(kind, 0) + int(count)
+        partitions = find_partitions(self.path)
+        counted = survey(self._of_offsets)
+        return self._covered(
+            found,
+            (counted.files, counted.size),
+            skipped=skipped,
+            partitions=len(partitions),
+            of_partitions=partitions_at_least(partitions),
+        )
+
+    @property
+    def origin(self) -> Origin:
+        """What tables made from this input know of its log."""
+        return replace(super().origin, identity=read_identity(find_partitions(self.path, None)))
+
+    @contextmanager
+    def read_once(self, *names: str, after: Mapping[str, Marks] | None = None) -> Iterator[Input]:
+        """Yield an input whose rows Spark reads once and keeps, in its storage memory or on disk."""
+        shared = ScannedInput(self, names, after or {})
+        try:
+            yield shared
+        finally:
+            shared.rows.unpersist()
+
+
+class ScannedInput(LogInput):
+    """A log of which jobs share one scan (`kproto.spark.source.scan`). It lacks the tables that were not asked for."""
+
+    def __init__(self, log: LogInput, names: Sequence[str], after: Mapping[str, Marks]) -> None:
+        super().__init__(log.spark, log.path, log.groups)
+        self._all_topics = LOG_BATCHES.name in names
+        decoded = self._of_offsets
+        numbers = [partition.number for partition in decoded if partition.number is not None]
+        wanted = [name for name, others in _TABLES_OF.items() if {name, *others} & {*names}]
+        self._scan = Scan(
+            after={name: _by_directory(after.get(name, {})) for name in wanted},
+            last_commits=COMMITS.name not in names,
+            markers_only=not {LOG_BATCHES.name, OFFSETS_BATCHES} & {*names},
+            groups=tuple(self.groups),
+            partitions=tuple(numbers) if self.groups and len(numbers) == len(decoded) else None,
+            headers=self._all_topics or LOG_ENDS in names,
+        )
+        self.rows: DataFrame = self._read().persist()
+
+    def _read(self) -> DataFrame:
+        reader = self._reader(SCAN).option("scan", self._scan.to_json())
+        if self._scan.headers:
+            reader = reader.option("topic", "*")
+            if not self._all_topics:  # the others are read for their ends
+                others = [one for one in find_partitions(self.path, None) if not self._scan.decodes(one)]
+                reader = reader.option("startingOffsets", json.dumps(_tails(others)))
+        return reader.load(self._path)
+
+    def _rows_of(self, table: Table) -> DataFrame:
+        rows = self.rows.where(F.col(ROW_OF) == table.name)
+        return rows.select(*table.names) if table is COMMITS else rows.select(f"{table.name}.*")
+
+    def table(self, name: str, after: Marks | None = None) -> DataFrame:
+        rows = self._rows_of(TABLES[name])
+        if name != LOG_BATCHES.name:
+            return rows
+        topics = None if self._all_topics else (OFFSETS_TOPIC,)
+        return self._with_empty_ends(rows, find_partitions(self.path, topics))
+
+    @property
+    def last_commits(self) -> DataFrame:
+        return self.commits
+
+    @property
+    def _all_commits(self) -> DataFrame:
+        return timed(self._of_groups(super().table(COMMITS.name)))
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        return rows
+
+    @property
+    def _coverage_rows(self) -> DataFrame:
+        return self._rows_of(COVERAGE)
+
+    @cached_property
+    def log_ends(self) -> DataFrame:
+        if not self._scan.headers:
+            return super().log_ends
+        if self._all_topics:
+            return self.log_batches
+        ends = self._coverage_rows.select("topic", "partition", "last_offset", F.col("latest_ts").alias("max_ts"))
+        rows = self._rows_of(LOG_BATCHES).unionByName(ends, allowMissingColumns=True)
+        return self._with_empty_ends(rows.select(*LOG_BATCHES.names), find_partitions(self.path, None))
+
+
+def empty_ends(partitions: Sequence[PartitionDirectory]) -> list[tuple[Any, ...]]:
+    """Return a row of `LOG_BATCHES` without bytes for each log whose newest segment is empty.
+
+    The name of that segment is the end of the log, which no batch may show: there are none yet, or none left.
+    """
+    rows = []
+    for partition in partitions:
+        sizes = partition.sizes()
+        if sizes and sizes[-1][1] == 0:
+            end = sizes[-1][0].base_offset
+            fixed = (None, 0, "none", 0, None, False, None, False)
+            rows.append((partition.topic, partition.number, end, end - 1, *fixed))
+    return rows
+
+
+def _tails(partitions: Sequence[PartitionDirectory]) -> dict[str, int]:
+    """Return by directory an offset from which on the end of its log is found."""
+    tails = {partition.path.name: tail_offset(partition) for partition in partitions}
+    return {name: offset for name, offset in tails.items() if offset is not None}
+
+
+def _by_directory(marks: Marks) -> dict[str, int]:
+    return {"-".join(map(str, _named(partition))): mark for partition, mark in marks.items()}
+
+
+def _named(partition: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return topic and number of a partition; marks of the offsets topic have the number alone."""
+    return partition if len(partition) > 1 else (OFFSETS_TOPIC, *partition)
