@@ -6,8 +6,10 @@ Method. Pairs of sockets in one process: the test has the client's and the broke
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -15,9 +17,16 @@ import trio.testing
 
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.proxy.relay import PENDING_MAX, READ_MAX_BYTES, Relay
+from kproto_server.proxy.sockets import begin_tls
+from kproto_server.proxy.upstream import tls_context
+from kproto_server.security.certificates import CertificateKind
+from kproto_server.security.tls_files import TlsFiles
 from tests.proxy.exchanged import asked, new_exchanges, raw
 
 pytestmark = pytest.mark.trio
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+HOST = "localhost"
 
 BUFFERED_MAX_BYTES = 8 * READ_MAX_BYTES
 """More than the relay and the buffers of four sockets hold."""
@@ -26,47 +35,60 @@ PRODUCE = raw(0, 2, 1, b"\0\1" + LARGE)
 FETCHED = (len(LARGE) + 4).to_bytes(4, "big") + (1).to_bytes(4, "big") + LARGE
 
 
+@pytest.fixture(params=["plain", "tls"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> TlsFiles | None:
+    return TlsFiles(str(tmp_path), (HOST,), CertificateKind.AUTO) if request.param == "tls" else None
+
+
 class Ends:
     """The far ends of a relay's sockets."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TlsFiles | None) -> None:
+        """``tls``: of the broker; None: it has no TLS."""
         near_client, far_client = socket.socketpair()
         near_broker, far_broker = socket.socketpair()
         near_client.setblocking(False)
         near_broker.setblocking(False)
-        self.near = near_client, near_broker
+        self._near_client, self._near_broker = near_client, near_broker
         self.client = trio.SocketStream(trio.socket.from_stdlib_socket(far_client))
-        self.broker = trio.SocketStream(trio.socket.from_stdlib_socket(far_broker))
+        self.broker: Stream = trio.SocketStream(trio.socket.from_stdlib_socket(far_broker))
+        self._client_context: ssl.SSLContext | None = None
+        if tls is not None:
+            self._client_context = tls_context(str(tls.ca_file))
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(tls.certificate_file, tls.key_file)
+            self.broker = trio.SSLStream(self.broker, context, server_side=True, https_compatible=True)
         self.exchanges = new_exchanges()
-        self.relay = Relay(near_client, near_broker, self.exchanges)
+        self.relay: Relay | None = None
         self.sent = 0
 
-    async def send(self, stream: trio.SocketStream, data: bytes) -> None:
+    async def send(self, stream: Stream, data: bytes) -> None:
         """Send in small parts, and count them."""
         for at in range(0, len(data), 65536):
             await stream.send_all(data[at : at + 65536])
             self.sent += 65536
 
     async def run(self) -> None:
-        try:
+        broker = self._near_broker
+        if self._client_context is not None:
+            broker = await begin_tls(broker, self._client_context, HOST)
+        self.relay = Relay(self._near_client, broker, self.exchanges)
+        with self._near_client, broker:
             await self.relay.run()
-        finally:
-            for sock in self.near:
-                sock.close()
 
 
 @asynccontextmanager
-async def relaying() -> AsyncIterator[Ends]:
-    ends = Ends()
+async def relaying(tls: TlsFiles | None = None) -> AsyncIterator[Ends]:
+    ends = Ends(tls)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ends.run)
         yield ends
         nursery.cancel_scope.cancel()
-    await ends.client.aclose()
-    await ends.broker.aclose()
+    for stream in (ends.client, ends.broker):
+        await trio.aclose_forcefully(stream)
 
 
-async def received(stream: trio.SocketStream, size: int) -> bytes:
+async def received(stream: Stream, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         part = await stream.receive_some()
@@ -79,16 +101,16 @@ async def all_blocked() -> None:
     await trio.testing.wait_all_tasks_blocked(0.05)
 
 
-async def test_a_broker_that_does_not_read_stops_the_client() -> None:
-    async with relaying() as ends, trio.open_nursery() as nursery:
+async def test_a_broker_that_does_not_read_stops_the_client(tls: TlsFiles | None) -> None:
+    async with relaying(tls) as ends, trio.open_nursery() as nursery:
         nursery.start_soon(ends.send, ends.client, PRODUCE)
         await all_blocked()
         assert ends.sent < BUFFERED_MAX_BYTES
         assert await received(ends.broker, len(PRODUCE)) == PRODUCE
 
 
-async def test_a_client_that_does_not_read_stops_the_broker() -> None:
-    async with relaying() as ends, trio.open_nursery() as nursery:
+async def test_a_client_that_does_not_read_stops_the_broker(tls: TlsFiles | None) -> None:
+    async with relaying(tls) as ends, trio.open_nursery() as nursery:
         request = raw(0x7000, 0, 1)  # of an API that is not known: its response is not collected
         await ends.client.send_all(request)
         assert await received(ends.broker, len(request)) == request
@@ -132,24 +154,26 @@ async def test_requests_without_responses_stop_the_client() -> None:
         assert not ends.exchanges.pending
 
 
-async def test_the_last_requests_of_a_client_that_ends_arrive() -> None:
+async def test_the_last_requests_of_a_client_that_ends_arrive(tls: TlsFiles | None) -> None:
     produce = raw(0, 2, 1, b"\0\0" + bytes(100_000))
-    async with relaying() as ends:
+    async with relaying(tls) as ends:
         await ends.client.send_all(produce)
         await ends.client.aclose()
         assert await received(ends.broker, len(produce)) == produce
         assert await ends.broker.receive_some() == b""
         await ends.broker.aclose()
         await all_blocked()
+        assert ends.relay is not None
         assert ends.relay.has_client_ended
 
 
-async def test_the_client_receives_the_last_responses_of_a_broker_that_ends() -> None:
-    async with relaying() as ends:
+async def test_the_client_receives_the_last_responses_of_a_broker_that_ends(tls: TlsFiles | None) -> None:
+    async with relaying(tls) as ends:
         await ends.client.send_all(asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 1))
         await ends.broker.receive_some()
         await ends.broker.send_all(b"\0\0\0\6\0\0\0\1\0\0")
         await ends.broker.aclose()
         assert await received(ends.client, 10) == b"\0\0\0\6\0\0\0\1\0\0"
         assert await ends.client.receive_some() == b""
+        assert ends.relay is not None
         assert not ends.relay.has_client_ended

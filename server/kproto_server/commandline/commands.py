@@ -125,12 +125,13 @@ AUDIT = Command(
 PROXY = Command(
     "proxy",
     "Stand in front of a real cluster until Ctrl-C or SIGTERM, keep its clients here, and report on what they sent,\n"
-    "as kproto run does. No TLS, on either side. The files of --report are also written every few seconds.",
+    "as kproto run does. Clients connect without TLS. The files of --report are also written every few seconds.",
     "",
     (
         Option(
             "--upstream", "HOST:PORT", "a broker of the cluster; the others have ports of their own as they are named"
         ),
+        Option("--upstream-tls-ca", "FILE", "connect to the cluster with TLS, and trust these CA certificates (PEM)"),
         Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
         Option(
             "--port",

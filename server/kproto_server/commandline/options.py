@@ -114,6 +114,7 @@ class ProxyOptions:
 
     __slots__ = (
         "advertised_host", "host", "kafka_version", "log_level", "port", "port_file", "report", "upstream",
+        "upstream_tls_ca",
     )  # fmt: skip
 
     def __init__(
@@ -127,9 +128,12 @@ class ProxyOptions:
         advertised_host: str | None = None,
         port_file: str | None = None,
         kafka_version: KafkaVersion | None = None,
+        upstream_tls_ca: str | None = None,
     ) -> None:
         self.upstream: tuple[str, int] = upstream
         """Host and port of a broker of the cluster."""
+        self.upstream_tls_ca: str | None = upstream_tls_ca
+        """File of the CA certificates of the cluster; None: its listeners have no TLS."""
         self.report: ReportOptions = report
         self.log_level: str = log_level
         """A name in `LOG_LEVELS`."""

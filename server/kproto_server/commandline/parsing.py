@@ -155,6 +155,7 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
         port=_port(PROXY, given, 1, DEFAULT_PORT),
         advertised_host=last(given, "--advertised-host") or (None if own_name is None else own_name[0]),
         port_file=port_file,
+        upstream_tls_ca=last(given, "--upstream-tls-ca"),
         kafka_version=_kafka_version(PROXY, given) if "--kafka-version" in given else None,
     )
 

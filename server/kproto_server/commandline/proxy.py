@@ -17,7 +17,7 @@ from kproto_server.commandline.reporting import publish, write_files
 from kproto_server.commandline.serve import SHUTDOWN_SIGNALS, AddressFile
 from kproto_server.observation.observe import Observations
 from kproto_server.proxy.proxy import Proxy
-from kproto_server.proxy.upstream import CannotReach, connect, release_of, served_versions, shown_address
+from kproto_server.proxy.upstream import CannotReach, connect, release_of, served_versions, shown_address, tls_context
 from kproto_server.report.model import Report, build
 
 if TYPE_CHECKING:
@@ -38,19 +38,20 @@ def proxy(options: ProxyOptions) -> int:
     """
     try:
         return trio.run(_proxy, options)
-    except* CannotReach as group:
-        raise UsageError(f"--upstream: {group.exceptions[0]}") from None
+    except CannotReach as error:
+        raise UsageError(f"--upstream: {error}") from None
 
 
 async def _proxy(options: ProxyOptions) -> int:
     observations = Observations()
     with trio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
         kafka_version = options.kafka_version
-        served = await served_versions(options.upstream) if kafka_version is None else kafka_version.api_versions
+        tls = None if options.upstream_tls_ca is None else tls_context(options.upstream_tls_ca)
+        served = await served_versions(options.upstream, tls) if kafka_version is None else kafka_version.api_versions
         if kafka_version is None:
             kafka_version = release_of(served)
         else:
-            (await connect(options.upstream)).close()
+            (await connect(options.upstream, tls)).close()
         server = Proxy(
             options.upstream,
             host=options.host,
@@ -58,6 +59,7 @@ async def _proxy(options: ProxyOptions) -> int:
             advertised_host=options.advertised_host,
             observations=observations,
             served=served,
+            tls=tls,
         )
         logs.configure(options.log_level)
         address = shown_address(next(iter(server.addresses.values())))

@@ -21,6 +21,7 @@ from kproto_server.proxy.upstream import CannotReach, connect, prepare, shown_ad
 from kproto_server.requests.context import ConnectionInfo
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
     from kproto_server.observation.observe import Observations
@@ -47,6 +48,7 @@ class Proxy:
         advertised_host: str,
         observations: Observations,
         served: Mapping[int, tuple[int, int]],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Listen for the clients of ``upstream``.
 
@@ -54,6 +56,7 @@ class Proxy:
             port: of the first listener; further brokers have the next ports. 0: a free port for each.
             advertised_host: the host that clients receive.
             served: the API versions of the cluster.
+            tls: for the connections to brokers; None: they have no TLS.
 
         Raises:
             CannotListen: the address is in use.
@@ -62,6 +65,7 @@ class Proxy:
         self._advertised_host = advertised_host
         self._observations = observations
         self._served = served
+        self._tls = tls
         (first,) = open_sockets(host, (port,))
         self._port = port
         """The port of the newest listener; 0: each has a free one."""
@@ -150,7 +154,7 @@ class Proxy:
             try:
                 client.setblocking(False)
                 prepare(client)
-                with await connect(broker) as upstream:
+                with await connect(broker, self._tls) as upstream:
                     self._note_reached(broker)
                     await self._relay(broker, client, upstream, info)
             except* CannotReach as group:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
+
 if TYPE_CHECKING:
     from kproto_server.proxy.exchanges import Exchanges
 
-READ_MIN_BYTES = 64 * 1024
 READ_MAX_BYTES = 1024 * 1024
 """Bytes that are read at once: many of a connection that fills its reads."""
 PENDING_MAX = 10_000
@@ -50,53 +51,24 @@ class Relay:
 
     async def _move_requests(self, scope: trio.CancelScope) -> None:
         exchanges, size = self._exchanges, READ_MIN_BYTES
-        while data := await _receive(self._client, size):
+        while data := await receive(self._client, size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
-            if not await _send(self._broker, exchanges.requests.feed(data)):
+            if not await send(self._broker, exchanges.requests.feed(data)):
                 return  # the other task reads the broker's last responses, and its end
             while len(exchanges.pending) >= PENDING_MAX:
                 self._has_room = trio.Event()
                 await self._has_room.wait()
         self.has_client_ended = True
         with suppress(OSError):  # the broker reads what was sent, then the end: closing the socket could lose requests
-            self._broker.shutdown(socket.SHUT_WR)
+            # Not SSLSocket's own method, which would end reading, too.
+            socket.socket.shutdown(self._broker, socket.SHUT_WR)
         await trio.sleep(LAST_REQUESTS_S)
         scope.cancel()
 
     async def _move_responses(self) -> None:
         exchanges, size, has_client = self._exchanges, READ_MIN_BYTES, True
-        while data := await _receive(self._broker, size):
+        while data := await receive(self._broker, size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
             pieces = exchanges.responses.feed(data)
             self._has_room.set()
-            has_client = has_client and await _send(self._client, pieces)
-
-
-async def _receive(sock: socket.socket, size: int) -> bytes:
-    """Return what has arrived; nothing at the end, orderly or not.
-
-    It always waits for the event loop once, so that a fast connection leaves time for others.
-    """
-    while True:
-        await trio.lowlevel.wait_readable(sock)
-        try:
-            return sock.recv(size)
-        except BlockingIOError:
-            continue
-        except OSError:
-            return b""
-
-
-async def _send(sock: socket.socket, pieces: list[bytes]) -> bool:
-    """Send all pieces; return False if the other end is gone."""
-    if not pieces:
-        return True
-    view = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-    while view:
-        try:
-            view = view[sock.send(view) :]
-        except BlockingIOError:
-            await trio.lowlevel.wait_writable(sock)
-        except OSError:
-            return False
-    return True
+            has_client = has_client and await send(self._client, pieces)

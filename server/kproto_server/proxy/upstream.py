@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from typing import TYPE_CHECKING
 
 import trio
 
-from kproto.errors import FrameTooLarge, KprotoError, ProtocolError
+from kproto.errors import KprotoError, ProtocolError, UsageError
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kproto_server.network.listening import bracketed
+from kproto_server.proxy.sockets import READ_MIN_BYTES, begin_tls, receive, send
 from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
 
 if TYPE_CHECKING:
@@ -31,11 +33,15 @@ class CannotReach(KprotoError):
     """A broker cannot be reached, or does not respond; the text is one line for the user."""
 
 
-async def connect(address: Address) -> socket.socket:
+async def connect(address: Address, tls: ssl.SSLContext | None = None) -> socket.socket:
     """Return a connected socket that does not block; the caller closes it.
 
+    Args:
+        tls: None: the cluster's listeners have no TLS.
+
     Raises:
-        CannotReach: nothing listens there, the host has no address, or connecting takes longer than `CONNECT_LIMIT_S`.
+        CannotReach: nothing listens there, the host has no address, its certificate is refused, or all this takes
+            longer than `CONNECT_LIMIT_S`.
     """
     host, port = address
     reason = f"no connection within {CONNECT_LIMIT_S:g} s"
@@ -54,7 +60,14 @@ async def connect(address: Address) -> socket.socket:
             sock = socket.socket(fileno=stream.socket.detach())
             sock.setblocking(False)
             prepare(sock)
-            return sock
+            if tls is None:
+                return sock
+            try:
+                return await begin_tls(sock, tls, host)
+            except ssl.SSLCertVerificationError as refused:
+                reason = f"its certificate is refused: {refused.verify_message}"
+            except OSError as error:
+                reason = f"no TLS: {getattr(error, 'reason', None) or error.strerror or 'it closed the connection'}"
     raise CannotReach(f"can't connect to {shown_address(address)}: {reason}")
 
 
@@ -66,35 +79,48 @@ def prepare(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 1 << 20)
 
 
+def tls_context(ca_file: str) -> ssl.SSLContext:
+    """Return a context that trusts the CA certificates of a PEM file, and checks the names of brokers.
+
+    Raises:
+        UsageError: the file can't be read, or has no certificate.
+    """
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError:
+        raise UsageError(f"--upstream-tls-ca: no CA certificate in PEM format in {ca_file!r}") from None
+    except OSError as error:
+        raise UsageError(f"--upstream-tls-ca: can't read {ca_file!r}: {error.strerror}") from None
+
+
 def shown_address(address: Address) -> str:
     """Return HOST:PORT."""
     return f"{bracketed(address[0])}:{address[1]}"
 
 
-async def served_versions(address: Address) -> dict[int, tuple[int, int]]:
+async def served_versions(address: Address, tls: ssl.SSLContext | None = None) -> dict[int, tuple[int, int]]:
     """Return the API versions that a broker serves, by API key.
 
     Raises:
         CannotReach: it cannot be reached, or does not respond to ApiVersions, as Kafka before 0.10 or one with TLS.
     """
-    sock = await connect(address)
+    sock = await connect(address, tls)
     try:
         with trio.move_on_after(RESPONSE_LIMIT_S):
-            stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-            await stream.send_all(request_frame(ApiVersionsRequest(), 0, correlation_id=1, client_id="kproto-proxy"))
+            await send(sock, [request_frame(ApiVersionsRequest(), 0, correlation_id=1, client_id="kproto-proxy")])
             reader = FrameReader(RESPONSE_SIZE_MAX_BYTES)
-            while data := await stream.receive_some():
+            while data := await receive(sock, READ_MIN_BYTES):
                 reader.feed(data)
                 for frame in reader.frames():
                     _, response = read_response(frame, ApiVersionsResponse, 0)
                     return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
-    except (trio.BrokenResourceError, ProtocolError, FrameTooLarge):
+    except ProtocolError:
         pass
     finally:
         sock.close()
     raise CannotReach(
         f"{shown_address(address)} does not respond to ApiVersions: give the release of a Kafka before 0.10 by "
-        "--kafka-version; a listener with TLS can't be used"
+        "--kafka-version, and the CA of a listener with TLS by --upstream-tls-ca"
     )
 
 

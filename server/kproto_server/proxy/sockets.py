@@ -1,0 +1,88 @@
+"""Read and write sockets that do not block, with and without TLS.
+
+A read of TLS takes whole records from the kernel, and OpenSSL keeps nothing of them: so a socket that has more data is
+readable, with TLS, too.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    import socket
+
+READ_MIN_BYTES = 64 * 1024
+"""A read takes at least so much: more than a record of TLS has, which is 16 KiB."""
+
+
+async def receive(sock: socket.socket, size: int) -> bytes:
+    """Return what has arrived, of ``size`` bytes about; nothing at the end, orderly or not.
+
+    It always waits for the event loop once, so that a fast connection leaves time for others.
+    """
+    assert size >= READ_MIN_BYTES, "a record of TLS fits"
+    while True:
+        await trio.lowlevel.wait_readable(sock)
+        try:
+            return sock.recv(size) if not isinstance(sock, ssl.SSLSocket) else _records(sock, size)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            continue
+        except ssl.SSLWantWriteError:  # an update of keys
+            await trio.lowlevel.wait_writable(sock)
+        except OSError:
+            return b""
+
+
+def _records(sock: ssl.SSLSocket, size: int) -> bytes:
+    """Return the data of several records of TLS."""
+    pieces = [sock.recv(READ_MIN_BYTES)]
+    received = len(pieces[0])
+    try:
+        while 0 < received < size and pieces[-1]:
+            pieces.append(sock.recv(READ_MIN_BYTES))
+            received += len(pieces[-1])
+    except OSError:  # there is no more now; an error comes again at the next read
+        pass
+    return b"".join(pieces)
+
+
+async def send(sock: socket.socket, pieces: list[bytes]) -> bool:
+    """Send all pieces; return False if the other end is gone."""
+    if not pieces:
+        return True
+    view = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+    while view:
+        try:
+            view = view[sock.send(view) :]
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            await trio.lowlevel.wait_writable(sock)
+        except ssl.SSLWantReadError:
+            await trio.lowlevel.wait_readable(sock)
+        except OSError:
+            return False
+    return True
+
+
+async def begin_tls(sock: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
+    """Return a socket with TLS instead of a connected one, which belongs to it.
+
+    Raises:
+        OSError: the other end has no TLS, or its certificate is refused (`ssl.SSLError`).
+    """
+    secured = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+    try:
+        while True:
+            try:
+                secured.do_handshake()
+            except ssl.SSLWantReadError:
+                await trio.lowlevel.wait_readable(secured)
+            except ssl.SSLWantWriteError:
+                await trio.lowlevel.wait_writable(secured)
+            else:
+                return secured
+    except BaseException:
+        secured.close()
+        raise
