@@ -21,10 +21,12 @@ from kproto.headers import ResponseHeader, read_request_header
 from kproto.message_codec import message_codec
 from kproto.messages import APIS
 from kproto.offset_commit_v4 import decode_v4
+from kproto.runtime import FAILURES, read_uvarint
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.observation.observe import shortened
 from kproto_server.proxy.cutting import COLLECTED_MAX, SIZE_BYTES, Cutter
 from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
+from kproto_server.requests.endpoint import elements_max
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,7 +154,7 @@ class Requests(Cutter):
                 return
             if is_known:
                 software = self._read_body(frame, header, client_id)
-        except (ProtocolError, IndexError):
+        except (ProtocolError, *FAILURES):
             pass  # the broker closes the connection
         exchanges.pending.append(Pending(correlation_id, key, version, client_id, is_known, software))
 
@@ -162,14 +164,14 @@ class Requests(Cutter):
         if key == OFFSET_COMMIT and version in RETENTION_VERSIONS:
             layout: str
             if version == TWO_LAYOUTS:
-                commit, _, layout = decode_v4(frame, position)
+                commit, _, layout = decode_v4(frame, position, elements_max(key))
             else:
-                commit, _ = registry.codec(key, version).decode_request(frame, position)
+                commit, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
                 layout = f"v{version}"
             exchanges = self._exchanges
             exchanges.observations.commit_layout(exchanges.info, client_id, version, layout, commit.retention_time_ms)
         elif key == API_VERSIONS and version >= HAS_SOFTWARE:
-            request, _ = registry.codec(key, version).decode_request(frame, position)
+            request, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
             return shortened(request.client_software_name), shortened(request.client_software_version)
         return None
 
@@ -188,17 +190,11 @@ def _acks(frame: bytes, header: ReceivedHeader) -> int:
 
     Raises:
         IndexError: the frame ends before them.
+        Malformed: the size of the transactional id is longer than a size can be.
     """
     position = header.body_position
-    if header.api_version >= 9:  # compact: the size plus one as a varint of at most three bytes
-        size = shift = 0
-        while True:
-            byte = frame[position]
-            position += 1
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
+    if header.api_version >= 9:  # compact: the size is that plus one
+        size, position = read_uvarint(frame, position)
         position += max(0, size - 1)
     elif header.api_version >= 3:
         position += 2 + max(0, int.from_bytes(frame[position : position + 2], "big", signed=True))
