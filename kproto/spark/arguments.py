@@ -134,6 +134,8 @@ def _other_retention_options(command: Parser) -> None:
     command.add_argument("--retention-minutes", type=_whole(1), required=True, metavar="N", help=text)
     text = f"the current offsets.retention.minutes (default: Kafka's own, {RETENTION_MINUTES})"
     command.add_argument("--current-minutes", type=_whole(1), default=RETENTION_MINUTES, metavar="N", help=text)
+    text = "count it for offsets too whose clients requested a retention, as brokers with KIP-211 do"
+    command.add_argument("--ignore-overrides", action="store_true", help=text)
 
 
 def _at_option(command: Parser) -> None:

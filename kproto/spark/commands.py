@@ -85,6 +85,7 @@ def _what_if(source: Input, options: Namespace) -> DataFrame:
         retention_minutes=options.retention_minutes,
         at=time_of(source, options),
         kafka_version=options.kafka_version,
+        ignore_overrides=options.ignore_overrides,
     )
 
 

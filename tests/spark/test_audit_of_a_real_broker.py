@@ -6,6 +6,7 @@ the log of one broker of each kind is recorded (`tests.spark.record_logs`).
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,19 @@ def test_the_audit_recommends_the_requested_retentions(spark: SparkSession, rele
     assert {group: row["recommended_minutes"] for group, row in audit.items()} == MINUTES
     expected = {**dict.fromkeys(RETENTIONS), **LONGEST_MS}
     assert {group: row["max_override_ms"] for group, row in audit.items()} == expected
+    # KIP-211's question: the broker's own retention would have expired the offsets of all groups by then.
+    at = log.coverage.last_ts + timedelta(minutes=CURRENT_MINUTES + 1)
+    what_if = jobs.what_if(
+        log.commits,
+        log.group_metadata,
+        current_minutes=CURRENT_MINUTES,
+        retention_minutes=CURRENT_MINUTES,
+        at=at,
+        kafka_version=release,
+        ignore_overrides=True,
+    )
+    lost = {row["group_id"]: (row["lost"], row["what_if_lost"]) for row in what_if.collect()}
+    assert lost == {group: (0 if group in ("a-month", "a-bit-more") else 1, 1) for group in RETENTIONS}
     lag = jobs.lag(log.commits, log.log_batches, moments=[log.coverage.last_ts])
     found = {(row["group_id"], row["lag"]) for row in lag.collect()}
     assert found == {(group, RECORDS - COMMITTED) for group in RETENTIONS}

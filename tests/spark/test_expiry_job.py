@@ -156,3 +156,14 @@ def test_offsets_expired_under_another_retention(spark: SparkSession) -> None:
         ("living", 3, at(20), at(20), 1, 1),
     ]
     assert_rows(found, WHAT_IF, expected)
+    # KIP-211's own question: the same retention for offsets with an expire timestamp of their own too.
+    found = jobs.what_if(
+        commits, groups, current_minutes=60, retention_minutes=60, at=at(HOUR + 25), ignore_overrides=True
+    )
+    expected = [
+        ("simple", 3, at(100), at(HOUR), 2, 1),
+        ("empty", 3, at(HOUR + 20), at(HOUR + 20), 2, 3),
+        ("no time", 1, at(HOUR + 40), at(HOUR + 40), 0, 0),
+        ("living", 3, at(20), at(HOUR + 8), 2, 2),
+    ]
+    assert_rows(found, WHAT_IF, expected)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NEWEST = "4.4"
+BY_SETTING = ("group_metadata", "last_commit")
+"""The bases of deadlines that depend on offsets.retention.minutes."""
 NEW_COORDINATOR = (4, 0)
 """The version whose brokers have the group coordinator of KIP-848 by default."""
 
@@ -43,30 +45,43 @@ def deadlines(
         kafka_version: the version of the brokers, which decides the rules.
     """
     rows = bases(commits, group_metadata, kafka_version=kafka_version)
-    return rows.withColumn("deadline", deadline(retention_minutes)).drop("base", "grace")
+    return rows.withColumn("deadline", deadline(retention_minutes)).drop("base", "grace", "own_basis")
 
 
 def bases(commits: DataFrame, group_metadata: DataFrame, *, kafka_version: str = NEWEST) -> DataFrame:
-    """Return what `deadlines` returns, with the columns that `deadline` needs instead of the deadline."""
+    """Return what `deadlines` returns, with the columns that `deadline` needs instead of the deadline.
+
+    `own_basis` is the basis under KIP-211's rule for requested retentions: brokers ignore them.
+    """
     offsets = latest(commits).join(_pending(commits), list(KEY), "left")
     joined = offsets.join(group_states(group_metadata), "group_id", "left")
     version = _version(kafka_version)
     if version < (2, 1):
-        basis, base = _before_2_1(), F.col("commit_ts")
+        own_basis, base = F.lit("last_commit"), F.col("commit_ts")
         grace = F.expr("interval 1 millisecond")
     else:
-        basis = _basis(subscription_decides=version >= (2, 4), pending_keeps=version >= NEW_COORDINATOR)
-        base = F.when(F.col("basis") == "group_metadata", F.col("became_empty_ts")).otherwise(F.col("commit_ts"))
+        own_basis = _own_basis(subscription_decides=version >= (2, 4), pending_keeps=version >= NEW_COORDINATOR)
+        base = F.when(F.col("own_basis") == "group_metadata", F.col("became_empty_ts")).otherwise(F.col("commit_ts"))
         grace = F.expr("interval 0 millisecond")
-    return joined.withColumn("basis", basis).withColumn("base", base).withColumn("grace", grace)
+    is_override = F.col("expire_ts").isNotNull() & F.col("own_basis").isin(*BY_SETTING)
+    return (
+        joined.withColumn("own_basis", own_basis)
+        .withColumn("basis", F.when(is_override, "override").otherwise(F.col("own_basis")))
+        .withColumn("base", base)
+        .withColumn("grace", grace)
+    )
 
 
-def deadline(retention_minutes: int) -> Column:
-    """Return a column over `bases`: the deadline under an offsets.retention.minutes; null: none."""
+def deadline(retention_minutes: int, *, overrides: bool = True) -> Column:
+    """Return a column over `bases`: the deadline under an offsets.retention.minutes; null: none.
+
+    Args:
+        overrides: whether an expire timestamp of its own is the deadline of an offset.
+    """
+    basis = F.col("basis" if overrides else "own_basis")
     retention = F.make_interval(mins=F.lit(retention_minutes))
-    end = F.when(F.col("basis") == "override", F.col("expire_ts") + F.col("grace"))
-    by_setting = F.col("basis").isin("group_metadata", "last_commit")
-    return end.when(by_setting, F.col("base") + retention + F.col("grace"))
+    end = F.when(basis == "override", F.col("expire_ts") + F.col("grace"))
+    return end.when(basis.isin(*BY_SETTING), F.col("base") + retention + F.col("grace"))
 
 
 def group_states(group_metadata: DataFrame) -> DataFrame:
@@ -117,11 +132,7 @@ def _pending(commits: DataFrame) -> DataFrame:
     return pending.select(*KEY).distinct().withColumn("is_pending", F.lit(True))
 
 
-def _before_2_1() -> Column:
-    return F.when(F.col("expire_ts").isNotNull(), "override").otherwise("last_commit")
-
-
-def _basis(*, subscription_decides: bool, pending_keeps: bool) -> Column:
+def _own_basis(*, subscription_decides: bool, pending_keeps: bool) -> Column:
     subscribed = F.coalesce(F.array_contains("subscribed_topics", F.col("topic")), F.lit(True))
     by_subscription = F.col("kind") == "consumer"
     if subscription_decides:
@@ -130,7 +141,6 @@ def _basis(*, subscription_decides: bool, pending_keeps: bool) -> Column:
     return (
         F.when(F.col("is_pending") & F.lit(pending_keeps), "pending")
         .when(kept, "members")
-        .when(F.col("expire_ts").isNotNull(), "override")
         .when(F.col("became_empty_ts").isNotNull(), "group_metadata")
         .otherwise("last_commit")
     )

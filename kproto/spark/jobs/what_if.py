@@ -23,6 +23,7 @@ def what_if(
     retention_minutes: int,
     at: datetime,
     kafka_version: str = NEWEST,
+    ignore_overrides: bool = False,
 ) -> DataFrame:
     """Return the offsets of each group that are expired at one time under the current retention and under another.
 
@@ -31,17 +32,19 @@ def what_if(
         retention_minutes: the offsets.retention.minutes to try.
         at: the time, with a time zone; no client commits, joins or leaves until then.
         kafka_version: the version of the brokers, which decides the rules.
+        ignore_overrides: whether the other retention also counts for offsets with an expire timestamp of their own, as
+            if their clients had not requested a retention (KIP-211).
     Input:
         `COMMITS` and `GROUP_METADATA`.
     Output:
         `WHAT_IF`, unordered: one row for each group that has an offset in the log. Offsets with an expire timestamp of
-        their own expire then under any retention.
+        their own expire then under any retention, unless overrides are ignored.
     Compaction hides:
         nothing. Offsets that expired before the end of the log are not counted under either retention.
     """
     rows = bases(commits, group_metadata, kafka_version=kafka_version)
     both = rows.withColumn("deadline", deadline(current_minutes)).withColumn(
-        "other_deadline", deadline(retention_minutes)
+        "other_deadline", deadline(retention_minutes, overrides=not ignore_overrides)
     )
     return select_columns(
         WHAT_IF,
