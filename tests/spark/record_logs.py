@@ -22,6 +22,11 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from tests.examples.two_weeks import DAY_MS, OldClient
 from tests.fixture_files import FIXTURES
 from tests.oracle.cluster import Cluster, real_kafka
@@ -201,6 +206,61 @@ def replaced_commits(cluster: Cluster) -> None:
         assert (5 in returned) == (group == "seen")
 
 
+def deleted_while_pending(cluster: Cluster) -> None:
+    """Delete a group's offset while a transaction has a pending one for the same partition; then the transaction ends.
+
+    No broker returns an offset then. But the coordinator before 4.0 returns the pending one after a restart: when it
+    loads the log, a tombstone does not remove it.
+    """
+    from confluent_kafka import (
+        OFFSET_INVALID,
+        Consumer,
+        ConsumerGroupTopicPartitions,
+        KafkaException,
+        Producer,
+        TopicPartition,
+    )
+    from confluent_kafka.admin import AdminClient
+
+    servers, group = cluster.bootstrap, "deleted"
+    make_topic(servers, "orders")
+    commit(servers, group, "orders", 20)
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": group})
+    producer.init_transactions(30)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition("orders", 0, 5)], consumer.consumer_group_metadata(), 30)
+    consumer.close()
+    topics = (OffsetDeleteRequestTopic(name="orders", partitions=(OffsetDeleteRequestPartition(partition_index=0),)),)
+    with OldClient(servers, group) as client:
+        client.ask(FindCoordinatorRequest(key=group), 0)
+        response = client.ask(OffsetDeleteRequest(group_id=group, topics=topics), 0)
+        assert (response.error_code, response.topics[0].partitions[0].error_code) == (0, 0)
+    producer.commit_transaction(30)
+
+    def committed() -> int:
+        found: list[TopicPartition] = []
+
+        def is_stable() -> bool:
+            asked = ConsumerGroupTopicPartitions(group, [TopicPartition("orders", 0)])
+            admin = AdminClient({"bootstrap.servers": servers})
+            try:
+                result = admin.list_consumer_group_offsets([asked], require_stable=True)[group].result()
+            except KafkaException:  # the broker has just started
+                return False
+            found[:] = result.topic_partitions
+            return found[0].error is None
+
+        wait_until(is_stable, "the end of the transaction")
+        offset: int = found[0].offset
+        return offset
+
+    assert committed() == OFFSET_INVALID
+    cluster.stop(1)
+    cluster.start(1)
+    assert committed() == (OFFSET_INVALID if cluster.version == "4.4.0" else 5), "after a restart"
+
+
 def consumer_group(cluster: Cluster) -> None:
     """Let two members of a KIP-848 group join and leave, one after the other."""
     from confluent_kafka import Consumer
@@ -268,6 +328,7 @@ SITUATIONS = {
     "no-records": Situation({"2.8.2": SHORT_LIVES}, no_records, ("empty", "emptied")),
     "open-transaction": Situation({"2.8.2": {}}, open_transaction, ()),
     "replaced-commits": Situation({"2.8.2": {}, "4.4.0": {}}, replaced_commits, ()),
+    "deleted-while-pending": Situation({"2.8.2": {}, "4.4.0": {}}, deleted_while_pending, ()),
     "consumer-group": Situation({"4.4.0": {}}, consumer_group, ()),
     "several-partitions": Situation({"2.8.2": MANY_SEGMENTS}, several_partitions, ("orders",), (*KEPT, ".index")),
 }

@@ -164,6 +164,16 @@ def test_a_rewind_that_nobody_could_see_is_none(spark: SparkSession, release: st
     }
 
 
+@pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
+def test_an_offset_deleted_while_another_is_pending_stays_deleted(spark: SparkSession, release: str) -> None:
+    """The marker of the transaction follows the tombstone; the brokers returned no offset until a restart."""
+    log = open_log(spark, "deleted-while-pending", release)
+    in_order = log.commits.orderBy("log_offset").select("committed_offset", "txn_state")
+    assert list(map(tuple, in_order.collect())) == [(20, "none"), (5, "committed"), (None, "none")]
+    assert jobs.latest(log.commits).isEmpty()
+    assert jobs.rewinds(log.commits, log.log_batches).isEmpty()
+
+
 def test_a_consumer_group_is_emptied(spark: SparkSession) -> None:
     """The members of a KIP-848 group are in records of their own."""
     log = open_log(spark, "consumer-group", "4.4.0")

@@ -57,14 +57,15 @@ def with_previous(commits: DataFrame, log_batches: DataFrame | None) -> DataFram
     """Return the applied commits without tombstones, each with the visible commit before it.
 
     Brokers return the commit with the highest log offset of those that are visible. So a commit is never returned if
-    one with a higher log offset is visible before it, or from the same marker on.
+    one with a higher log offset is visible before it, or from the same marker on; nor if its offset is removed while
+    its transaction is open.
 
     Additional columns: `is_hidden` (boolean: no broker ever returned it), `previous_offset` (bigint; null: the first
     commit of its key in the log) and `after_loss` (boolean: a tombstone was between the two).
     """
     in_order = Window.partitionBy(*KEY).orderBy("visible_from", F.col("log_offset").desc())
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    highest = F.max(F.when(~F.col("tombstone"), F.col("log_offset"))).over(before)
+    highest = F.max("log_offset").over(before)
 
     def of_visible(name: str) -> Column:
         return F.last(F.when(~F.col("is_hidden"), F.col(name)), ignorenulls=True).over(before)

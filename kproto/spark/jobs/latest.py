@@ -24,7 +24,9 @@ def latest(commits: DataFrame) -> DataFrame:
     Output:
         `LATEST`, unordered: one row for each key whose last applied record is not a tombstone. Commits in open and
         aborted transactions do not count. An offset after its deadline that the expiration task has not removed yet is
-        included, because brokers still return it.
+        included, because brokers still return it. An offset that was deleted while a transaction had another one
+        pending stays deleted when that transaction ends, as in Kafka; brokers before 4.0 return the pending one after
+        their next restart.
     Compaction hides:
         nothing: it keeps the last record of each key.
     """
