@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.broker.broker import Broker
 from tests.network.raw_client import RawClient
-from tests.security.acl_cases import BATCH
+from tests.robustness.changes import create_topic
 from tests.security.quota_scripts import (
     ALL,
     CONNECTIONS,
     FILE,
+    MUTATIONS,
     PRODUCER,
     REQUEST,
     both,
@@ -79,13 +80,15 @@ def test_names_of_hosts_are_not_resolved() -> None:
         assert found == [[ErrorCode.INVALID_REQUEST, text, [["ip", "kafka.apache.org"]]]]
 
 
-def test_quotas_have_no_effect() -> None:
-    data = TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=BATCH),))
-    request = ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=(data,))
+def test_quotas_of_other_keys_than_bytes_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
-        broker.topics.create("orders")
         change({"ip": None}, (CONNECTIONS, 1.0))(client, 1)
-        change(user(None), (PRODUCER, 1.0))(client, 1)
-        for _ in range(3):
+        change(user(None), (REQUEST, 0.001), (MUTATIONS, 0.001), (PRODUCER, 1e9))(client, 1)
+        for number in range(3):
             with RawClient(broker.bootstrap_servers) as other:
-                assert other.ask(request, 9).throttle_time_ms == 0
+                assert other.ask(heartbeat, 3).throttle_time_ms == 0
+                assert other.ask(*create_topic(f"t{number}")).throttle_time_ms == 0
+    assert [record.message.partition(": ")[2] for record in caplog.records if "no effect" in record.message] == [
+        CONNECTIONS, f"{MUTATIONS}, {REQUEST}",
+    ]  # fmt: skip

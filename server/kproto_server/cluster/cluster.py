@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
     from kproto_server.quotas.entities import Quotas
+    from kproto_server.quotas.rate import Rate, RateKey
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.security.acls import Acl, Authorizer
     from kproto_server.security.users import Changes, ScramCredentials
@@ -101,6 +102,8 @@ class Cluster:
         """The ACLs; None: every client may do everything. Set by `BrokerState`."""
         self.client_quotas: Quotas = {}
         """The client quotas that administrators have set; see `alter_client_quotas`."""
+        self.quota_rates: dict[RateKey, Rate] = {}
+        """The rates of clients that have quotas."""
         self.unsaved: list[Callable[[], object]] = []
         """Undo the changes of topics and configs that are not saved, in the order of the changes."""
         self.store: Callable[[], object] = lambda: None
@@ -141,6 +144,7 @@ class Cluster:
         if self.authorizer is not None:
             self.authorizer.replace(())
         self.client_quotas = {}
+        self.quota_rates.clear()
         for node_id in list(self._behind):
             self.start_replication(node_id)
         self.unsaved.clear()

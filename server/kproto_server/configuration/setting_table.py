@@ -317,6 +317,9 @@ _TABLE = (
     Setting("group.streams.rack.aware.assignment.tags", LIST, "", since=(4, 4)),
     Setting("group.streams.session.timeout.ms", INT, "45000", low=1, since=(4, 1)),
     Setting("group.streams.task.offset.interval.ms", INT, "60000", low=1, since=(4, 4), is_described=False),
+    # Client quotas.
+    Setting("quota.window.num", INT, "11", low=1),
+    Setting("quota.window.size.seconds", INT, "1", low=1),
     # Transactions.
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", low=1),
     Setting("transaction.max.timeout.ms", INT, "900000", low=1),

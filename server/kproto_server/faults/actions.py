@@ -2,8 +2,8 @@
 
 Theory of operation. `act` gets a `Faulty` request: what the rule does, the request, and `perform`, which has the API's
 handler handle a request. It returns the result that the connection sends or waits for. Most actions change the response
-that `perform` returns. It may come at once, after a delay, or after a sync of the log; `then` applies a change to it
-whenever it comes.
+that `perform` returns. It may come at once, after a delay, or after a sync of the log; `deferred.then` applies a change
+to it whenever it comes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import (
     NO_RESPONSE,
     Completion,
-    DeferredResponse,
     DelayedOperation,
     LargeResponse,
     NoResponse,
     Piece,
     Shaped,
+    soon,
+    then,
 )
 
 if TYPE_CHECKING:
@@ -88,41 +89,12 @@ def act(faulty: Faulty) -> Result:
     return _wait(faulty, delay_ms, lambda: _act(faulty, None))
 
 
-def then(result: Result, change: Callable[[Result], Result]) -> Result:
-    """Return a result that is changed when it is there: a response, or none at all."""
-    if isinstance(result, DelayedOperation):
-        respond = result.respond
-        return result._replace(respond=lambda: then(respond(), change))
-    if isinstance(result, DeferredResponse):
-        return then(_waits_for_log(result), change)
-    return change(result)
-
-
-def _waits_for_log(deferred: DeferredResponse) -> DelayedOperation:
-    """Return an operation that ends when a deferred response is there."""
-    completion = Completion()
-    found: list[Result] = []
-
-    def deliver(result: Response | DeferredResponse | NoResponse) -> None:
-        if isinstance(result, DeferredResponse):
-            result.deliver = deliver
-        else:
-            found.append(result)
-            completion.complete()
-
-    deferred.deliver = deliver
-    return DelayedOperation(None, lambda: found[0] if found else NO_RESPONSE, completion)
-
-
 def _wait(faulty: Faulty, duration_ms: int, respond: Callable[[], Result]) -> DelayedOperation:
     return DelayedOperation(faulty.now_ms() + duration_ms, respond)
 
 
 def _soon(faulty: Faulty, result: Result) -> DelayedOperation:
-    """Return an operation that is complete: a handler returns it for results that only an operation may have."""
-    completion = Completion()
-    completion.complete()
-    return DelayedOperation(faulty.now_ms(), lambda: result, completion)
+    return soon(result, faulty.now_ms())
 
 
 def _act(faulty: Faulty, performed: Result | None) -> Result:

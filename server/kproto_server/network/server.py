@@ -24,6 +24,7 @@ from kproto_server.network.node_listener import NodeBehavior, NodeListener, boun
 from kproto_server.network.shutdown import finish, transports_of
 from kproto_server.requests.deferred import TRUSTED
 from kproto_server.requests.dispatcher import Dispatcher
+from kproto_server.throttling.endpoints import install as install_throttling
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -111,6 +112,7 @@ class Server:
             from kproto_server.authorization.table import install
 
             install(self.dispatcher)
+        install_throttling(self.dispatcher)
         self.dispatcher.monotonic_s = time.monotonic
         self.acceptor: Acceptor = Acceptor(loop, self.dispatcher, request_log)
         self._persistence = persistence

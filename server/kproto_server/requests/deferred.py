@@ -173,6 +173,39 @@ class CloseConnection(KprotoError):
     """The broker closes the connection without a response, as a real broker does (BA-6, BA-13)."""
 
 
+def then(result: Result, change: Callable[[Result], Result]) -> Result:
+    """Return a result that is changed when it is there: a response, or none at all."""
+    if isinstance(result, DelayedOperation):
+        respond = result.respond
+        return result._replace(respond=lambda: then(respond(), change))
+    if isinstance(result, DeferredResponse):
+        return then(_waits_for_log(result), change)
+    return change(result)
+
+
+def _waits_for_log(deferred: DeferredResponse) -> DelayedOperation:
+    """Return an operation that ends when a deferred response is there."""
+    completion = Completion()
+    found: list[Result] = []
+
+    def deliver(result: Response | DeferredResponse | NoResponse) -> None:
+        if isinstance(result, DeferredResponse):
+            result.deliver = deliver
+        else:
+            found.append(result)
+            completion.complete()
+
+    deferred.deliver = deliver
+    return DelayedOperation(None, lambda: found[0] if found else NO_RESPONSE, completion)
+
+
+def soon(result: Result, now_ms: int) -> DelayedOperation:
+    """Return an operation that is complete: a handler returns it for results that only an operation may have."""
+    completion = Completion()
+    completion.complete()
+    return DelayedOperation(now_ms, lambda: result, completion)
+
+
 if TYPE_CHECKING:
     Result = Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | Piece | Shaped | bytes
     """What may follow an operation; ``bytes``: the frame of the response."""

@@ -18,6 +18,7 @@ from kproto_server.requests.connection_state import BACKLOGGED
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
+from kproto_server.throttling.endpoints import install as install_throttling
 from kproto_server.transactions.tasks import transaction_tasks
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class InMemoryBroker:
             from kproto_server.authorization.table import install
 
             install(self.dispatcher)
+        install_throttling(self.dispatcher)
         self._faults: ActiveRules | None = None
         for name, partition_count in (topics or {}).items():
             created = cluster.create_topic(name, partition_count=partition_count, replication_factor=1)
