@@ -33,6 +33,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "commit",
         "groups",
         "memory",
+        "proxy",
         "rebalance",
         "restart",
         "shares",

@@ -93,6 +93,19 @@ def test_throughput_moves_every_message_with_a_real_client(capsys: pytest.Captur
         assert figures["mb_per_s"] > 0
 
 
+def test_proxy_measures_round_trips_and_records_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, "proxy", "--megabytes", "2", "--requests", "50", "--rounds", "1")
+    assert [row["case"] for row in found] == ["round trip", "produce", "consume"]
+    for row in found:
+        through, direct = row["kproto"], row["direct"]
+        assert isinstance(through, dict)
+        assert isinstance(direct, dict)
+        is_round_trip = row["case"] == "round trip"
+        assert direct.keys() == ({"p50_us"} if is_round_trip else {"mb_per_s"})
+        assert through.keys() - direct.keys() == ({"added_us"} if is_round_trip else set())
+        assert min(direct.values()) > 0
+
+
 def test_client_reads_every_message_with_each_consumer(capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(capsys, "client", "--messages", "4000", "--rounds", "1")
     modes = ("features off", "features on", "catching up", "async")

@@ -18,8 +18,9 @@ class RunningProxy:
     def __init__(self, process: Process, report: Path) -> None:
         self._process = process
         self._report = report
-        self.first_line = line_of(process)
-        self.address = self.first_line.split()[3]
+        self.address = line_of(process).removeprefix("kproto: listening on ")
+        self.cluster = line_of(process)
+        """The line that names the cluster."""
         self.errors = ""
         """What it printed on standard error, after its end."""
 

@@ -60,7 +60,7 @@ def test_the_proxy_counts_what_the_brokers_count(release: str, tmp_path: Path) -
         Broker.running(kafka_version=release, brokers=3) as broker,
         proxy_of(broker.bootstrap_servers, tmp_path) as proxy,
     ):
-        assert proxy.first_line.endswith(f", Kafka {release}")
+        assert proxy.cluster.endswith(f", Kafka {release}")
         variables = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": proxy.address}
         subprocess.run(program(release), env=variables, timeout=LIMIT_S, check=True)
         report = proxy.end()
@@ -126,7 +126,7 @@ def test_the_release_may_be_given(release: str, tmp_path: Path) -> None:
         Broker.running(kafka_version=release) as broker,
         proxy_of(broker.bootstrap_servers, tmp_path, "--kafka-version", release) as proxy,
     ):
-        assert proxy.first_line.endswith(f", Kafka {name}")
+        assert proxy.cluster.endswith(f", Kafka {name}")
         with RawClient(proxy.address) as client:
             (only,) = client.ask(MetadataRequest(topics=()), 0).brokers
         assert f"{only.host}:{only.port}" == proxy.address

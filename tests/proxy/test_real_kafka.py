@@ -31,7 +31,7 @@ def test_the_report_in_front_of_a_real_broker_is_that_of_a_run(
     monkeypatch.setenv("KAFKA_LOG_LEVEL", level(release))
     with real_kafka(release, brokers) as cluster:
         with proxy_of(cluster.bootstrap, tmp_path) as proxy:
-            assert proxy.first_line.endswith(f", Kafka {release.rpartition('.')[0]}")
+            assert proxy.cluster.endswith(f", Kafka {release.rpartition('.')[0]}")
             variables = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": proxy.address}
             subprocess.run(program(release), env=variables, timeout=LIMIT_S, check=True)
             report = proxy.end()

@@ -77,8 +77,8 @@ async def _proxy(options: ProxyOptions) -> int:
             if not options.report.quiet:
                 write(
                     sys.stdout,
-                    f"kproto: listening on {address} for {shown_address(options.upstream)}, "
-                    f"Kafka {kafka_version.name}\n",
+                    f"kproto: listening on {address}\n"
+                    f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n",
                 )
             if file.write():
                 await _serve(server, signals, lambda: write_files(report(), options.report))
