@@ -117,7 +117,7 @@ def marks_of_delta(spark: SparkSession, root: str) -> dict[str, Marks]:
     found: dict[str, Marks] = {grown.name: {} for grown in GROWING}
     for grown in GROWING:
         folder = f"{root}/{grown.name}"
-        if _version(spark, folder) is not None:
+        if _is_table(spark, folder):
             marks = marks_of(grown, spark.read.format("delta").load(folder))
             found[grown.name] = {partition: mark for partition, (mark, _) in marks.items()}
     return found
@@ -161,12 +161,16 @@ def _limits(spark: SparkSession, offsets: Mapping[int | None, int]) -> DataFrame
 
 def _version(spark: SparkSession, folder: str) -> int | None:
     """Return the version of a table; None: there is none."""
-    java = spark.sparkContext._jvm
-    assert java is not None, "a session has a Java"
-    if not java.io.delta.tables.DeltaTable.isDeltaTable(folder):
+    if not _is_table(spark, folder):
         return None
     version: int = _history(spark, folder)[0]["version"]
     return version
+
+
+def _is_table(spark: SparkSession, folder: str) -> bool:
+    java = spark.sparkContext._jvm
+    assert java is not None, "a session has a Java"
+    return bool(java.io.delta.tables.DeltaTable.isDeltaTable(folder))
 
 
 def _history(spark: SparkSession, folder: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The audit of a real broker's directory recommends the retention that clients requested, and so does the report.
+"""The audit of a real broker's directory recommends the retention that clients requested.
 
 Brokers up to 2.0 store an expire timestamp with every commit, later ones only with commits that request a retention;
 the log of one broker of each kind is recorded (`tests.spark.record_logs`).
@@ -7,12 +7,11 @@ the log of one broker of each kind is recorded (`tests.spark.record_logs`).
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kproto.spark import cli, jobs
+from kproto.spark import jobs
 from kproto.spark.log_input import LogInput
 from tests.examples.two_weeks import DAY_MS
 from tests.fixture_files import offsets_log
@@ -55,12 +54,3 @@ def test_the_audit_recommends_the_requested_retentions(spark: SparkSession, rele
     lag = jobs.lag(log.commits, log.log_batches, moments=[log.coverage.last_ts])
     found = {(row["group_id"], row["lag"]) for row in lag.collect()}
     assert found == {(group, RECORDS - COMMITTED) for group in RETENTIONS}
-
-
-def test_the_report_recommends_them(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_session", lambda _options: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
-    page = tmp_path / "report.html"
-    assert cli.main(["report", str(offsets_log("requested-retentions", "2.0.1")), "-o", str(page)]) == 0
-    line = "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 86,400"
-    assert line in page.read_text(encoding="utf-8")

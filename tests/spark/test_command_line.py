@@ -19,7 +19,7 @@ from kproto.spark import cli
 from kproto.spark.commands import JOBS
 from kproto.spark.delta import check_delta
 from kproto.spark.session import FOR_SMALL_INPUT
-from tests.fixture_files import FIXTURES
+from tests.fixture_files import FIXTURES, offsets_log
 from tests.requirements import need_java
 from tests.spark.scans import Run
 
@@ -191,9 +191,11 @@ def test_versions_over_reports(run: Run, tmp_path: Path) -> None:
 
 def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    code, _, err = run("report", LOGS / "2.1.1", "-o", page)
+    log = offsets_log("requested-retentions", "2.0.1") / "__consumer_offsets-0"  # without the log of `orders`
+    code, _, err = run("report", log, "-o", page)
     text = page.read_text(encoding="utf-8")
     assert code == 0, err
-    assert "38 records in 19 batches" in text
+    assert "7 records in 7 batches" in text
+    assert "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 86,400" in text
     assert text.count("<svg") == 2 * 2  # in two sizes; without the topics' logs there is no chart of lag
     assert "lag is unknown" in text
