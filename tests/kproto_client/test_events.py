@@ -168,7 +168,7 @@ def test_each_event_of_a_catch_up(kafka: KafkaFixture) -> None:
 
 
 def test_checkpoints_that_are_deleted_at_once(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The callback gets the events also if the broker answers before the call that wrote has returned."""
+    """The callback gets the events also if the response comes before the call that wrote has returned."""
     write = CheckpointTopic.write
 
     def write_and_wait(self: CheckpointTopic, *arguments: Any) -> None:

@@ -12,7 +12,7 @@ from kproto.arrow.decoding import View
 from kproto.arrow.last_rows import LastRows
 from kproto.arrow.reading import RangeReader
 from kproto.spark.source.coverage import coverage_row
-from kproto.spark.source.scan import scan_rows
+from kproto.spark.source.scan_rows import scan_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.headers import request_frame
 from kproto.message import Response
+from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k01_fetch import FetchResponse
 from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from kproto_server.quotas.groups import QuotaGroup, group_of
 from kproto_server.quotas.rate import Rate, Window
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import NO_RESPONSE, DelayedOperation, NoResponse, Piece, Shaped, soon, then
-from kproto_server.throttling.endpoints import PRODUCE
 
 if TYPE_CHECKING:
     from kproto_server.clock import Clock
@@ -60,7 +60,7 @@ class Throttles:
 
     def handle(self, own: Endpoint, request: Any, context: RequestContext) -> Result:
         """Handle a Produce or Fetch of a client that may have a quota."""
-        is_produce = context.api_key == PRODUCE
+        is_produce = isinstance(request, ProduceRequest)
         key = PRODUCER_BYTE_RATE if is_produce else CONSUMER_BYTE_RATE
         user = context.connection.principal.partition(":")[2]
         group = group_of(context.cluster.client_quotas, key, user, context.client_id)
