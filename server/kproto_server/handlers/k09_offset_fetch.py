@@ -46,6 +46,9 @@ SMALL_OFFSETS = 5000
 may be in the offsets of one topic and not in those of another, which a real broker reads under the lock of the group.
 """
 
+SMALL_GROUPS = 500
+"""Groups that are returned at once, too."""
+
 NO_OFFSETS: Mapping[int, OffsetAndMetadata] = {}
 
 
@@ -93,7 +96,9 @@ def handle(
 
 def _offsets(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse | LargeResponse:
     if context.api_version >= GROUPS_SINCE:
-        if _are_many([group.group_id for group in request.groups if group.topics is None], context):
+        if len(request.groups) > SMALL_GROUPS or _are_many(
+            [group.group_id for group in request.groups if group.topics is None], context
+        ):
             codes: list[int] = []
             groups = lazily(
                 lambda requested: _large_group(requested, context, codes, request.require_stable), request.groups
