@@ -24,7 +24,7 @@ from kproto_server.authorization.checks import (
     on_transactional_id,
 )
 from kproto_server.authorization.rights import Rights
-from kproto_server.requests.dispatcher import ENDPOINTS_MAX
+from kproto_server.requests.dispatcher import Endpoints
 from kproto_server.security.acls import Operation
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def install(dispatcher: Dispatcher) -> None:
         dispatcher.endpoints = _CheckedEndpoints(authorizer, dispatcher.endpoints)
 
 
-class _CheckedEndpoints(dict[tuple[int, int], "Endpoint"]):
+class _CheckedEndpoints(Endpoints):
     """The endpoints of a broker that has an authorizer, made when first needed."""
 
     def __init__(self, authorizer: Authorizer, own: dict[tuple[int, int], Endpoint]) -> None:
@@ -127,13 +127,11 @@ class _CheckedEndpoints(dict[tuple[int, int], "Endpoint"]):
         self._authorizer = authorizer
         self._own = own
 
-    def __missing__(self, key: tuple[int, int]) -> Endpoint:
+    def _made(self, key: tuple[int, int]) -> Endpoint:
         endpoint = self._own[key]
         checks = TABLE.get(key[0])
         if checks:
             endpoint = replace(endpoint, handle=partial(_handle, self._authorizer, checks, endpoint), is_learned=False)
-        if len(self) < ENDPOINTS_MAX:
-            self[key] = endpoint
         return endpoint
 
 

@@ -23,7 +23,7 @@ from kproto_server.faults.changes import Leaders
 from kproto_server.faults.rule import API_VERSIONS, METADATA, checked, selection_of
 from kproto_server.observation.conditions import names_meet
 from kproto_server.observation.named import names_in
-from kproto_server.requests.dispatcher import ENDPOINTS_MAX
+from kproto_server.requests.dispatcher import Endpoints
 from kproto_server.requests.endpoint import perform
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def known_request(request: Any, context: RequestContext, must_have_topics: bool)
     return request.replace(topics=(*request.topics, *topics))  # type: ignore[no-any-return]
 
 
-class _FaultyEndpoints(dict[tuple[int, int], "Endpoint"]):
+class _FaultyEndpoints(Endpoints):
     """The endpoints of a broker that has rules, made when first needed."""
 
     def __init__(self, rules: ActiveRules, active: list[Rule], own: dict[tuple[int, int], Endpoint]) -> None:
@@ -250,7 +250,7 @@ class _FaultyEndpoints(dict[tuple[int, int], "Endpoint"]):
         self._active = active
         self._own = own
 
-    def __missing__(self, key: tuple[int, int]) -> Endpoint:
+    def _made(self, key: tuple[int, int]) -> Endpoint:
         endpoint = self._own[key]
         active = [rule for rule in self._active if rule.rule.conditions.may_meet(*key)]
         if active:
@@ -260,6 +260,4 @@ class _FaultyEndpoints(dict[tuple[int, int], "Endpoint"]):
                 return rules.handle(active, own, request, context)
 
             endpoint = replace(own, handle=handle, is_learned=False)
-        if len(self) < ENDPOINTS_MAX:
-            self[key] = endpoint
         return endpoint

@@ -17,6 +17,7 @@ from kproto_server.network.accepting import ACCEPT_PAUSE_S
 from kproto_server.network.listening import CannotListen, listen, open_sockets
 from kproto_server.proxy.exchanges import Exchanges
 from kproto_server.proxy.relay import Relay
+from kproto_server.proxy.rewriting import PORT_MAX
 from kproto_server.proxy.upstream import CannotReach, connect, prepare, shown_address
 from kproto_server.requests.context import ConnectionInfo
 
@@ -31,7 +32,6 @@ logger = logging.getLogger("kproto")
 
 BROKERS_MAX = 1000
 """Ports that are opened: a cluster that names more brokers would exhaust the file descriptors."""
-PORT_MAX = 65535
 CONNECTIONS_MAX = 10_000
 """Connections of clients at a time; further ones wait in the backlog of their port."""
 

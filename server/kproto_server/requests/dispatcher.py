@@ -48,19 +48,29 @@ class Runnable(Protocol):
     on_runnable: Callable[[], object] | None
 
 
-class _Endpoints(dict[tuple[int, int], Endpoint]):
+class Endpoints(dict[tuple[int, int], Endpoint]):
     """Endpoints by API key and version, made when first needed: importing a handler takes longer than handling a
     request."""
+
+    def __missing__(self, key: tuple[int, int]) -> Endpoint:
+        made = self._made(key)
+        if len(self) < ENDPOINTS_MAX:
+            self[key] = made
+        return made
+
+    def _made(self, key: tuple[int, int]) -> Endpoint:
+        raise NotImplementedError
+
+
+class _Endpoints(Endpoints):
+    """The endpoints of a dispatcher by itself."""
 
     def __init__(self, make: Callable[[int, int], Endpoint]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, key: tuple[int, int]) -> Endpoint:
-        made = self._make(*key)
-        if len(self) < ENDPOINTS_MAX:
-            self[key] = made
-        return made
+    def _made(self, key: tuple[int, int]) -> Endpoint:
+        return self._make(*key)
 
 
 class Dispatcher:

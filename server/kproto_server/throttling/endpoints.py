@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.requests.dispatcher import ENDPOINTS_MAX
+from kproto_server.requests.dispatcher import Endpoints
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
@@ -27,7 +27,7 @@ def install(dispatcher: Dispatcher) -> None:
     dispatcher.endpoints = _ThrottlingEndpoints(dispatcher)
 
 
-class _ThrottlingEndpoints(dict[tuple[int, int], "Endpoint"]):
+class _ThrottlingEndpoints(Endpoints):
     """The endpoints of a broker whose clients may have quotas, made when first needed."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -42,7 +42,7 @@ class _ThrottlingEndpoints(dict[tuple[int, int], "Endpoint"]):
 
         return Throttles(self._state.clock, self._state.settings, self._state.cluster.quota_rates)
 
-    def __missing__(self, key: tuple[int, int]) -> Endpoint:
+    def _made(self, key: tuple[int, int]) -> Endpoint:
         own = endpoint = self._own[key]
         if key[0] in (PRODUCE, FETCH):
 
@@ -52,6 +52,4 @@ class _ThrottlingEndpoints(dict[tuple[int, int], "Endpoint"]):
                 return self._throttles.handle(own, request, context)
 
             endpoint = replace(own, handle=handle)
-        if len(self) < ENDPOINTS_MAX:
-            self[key] = endpoint
         return endpoint
