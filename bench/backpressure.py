@@ -100,7 +100,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
         fleet.start([peer for peer in PEERS if peer.name in options.only], ["memory"], [CASES[0].partitions])
         for server in fleet.servers.values():
             stack.enter_context(_filled(server))
-        for nth, case, (target, server) in product(range(1 + options.rounds), CASES, fleet.servers.items()):
+        for nth, case, target, server in fleet.rounds(1 + options.rounds, CASES):
             for beside, others in BESIDE.items():
                 with others(server):
                     figures = measured(load, target, server, of_case(case, options.seconds))

@@ -95,11 +95,10 @@ def run(options: Namespace, note: Note) -> list[Row]:
     with ExitStack() as stack:
         fleet = Fleet(stack, note)
         fleet.start([peer for peer in PEERS if peer.name in options.only], options.durability, options.partitions)
-        for nth in range(1 + options.rounds):
-            for case, (target, server) in product(cases, fleet.servers.items()):
-                figures = measured(load, target, server, of_case(case, options.seconds))
-                if nth > 0:
-                    samples[case].setdefault(target, []).append(figures)
+        for nth, case, target, server in fleet.rounds(1 + options.rounds, cases):
+            figures = measured(load, target, server, of_case(case, options.seconds))
+            if nth > 0:
+                samples[case].setdefault(target, []).append(figures)
     return [
         Row(bench=BENCH.name, case=named(durability, case), figures=fleet.row(durability, best(samples[case], METRICS)))
         for durability, case in product(options.durability, cases)

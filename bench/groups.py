@@ -9,7 +9,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from contextlib import ExitStack
-from itertools import product
 
 from bench import generator
 from bench.commit import METRICS, PIPELINED, SERVER_CPU, Case, Samples, measured, of_case
@@ -58,7 +57,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
         for target, server in fleet.servers.items():
             twice = {**flags, "groups": groups, "total": 2 * groups, "verify": "false"}
             generator.run(load, server.port, f"{target}, {groups} groups", twice)
-        for _, (target, server) in product(range(options.rounds), fleet.servers.items()):
+        for _, _, target, server in fleet.rounds(options.rounds, [CASE]):
             many.setdefault(target, []).append(measured(load, target, server, {**flags, "groups": groups}))
             if target.name == KPROTO and YARDSTICK in options.only:
                 few.setdefault(target, []).append(measured(load, target, server, flags))

@@ -43,7 +43,7 @@ def measure(
     with ExitStack() as stack:
         fleet = Fleet(stack, note, settings)
         fleet.start([peer for peer in PEERS if peer.name in options.only], options.durability, partitions)
-        for nth, load, (target, server) in product(range(1 + options.rounds), loads, fleet.servers.items()):
+        for nth, load, target, server in fleet.rounds(1 + options.rounds, loads):
             flags = {**load.flags, "group": f"{load.flags['group']}-{nth}-", "pid": server.pid}
             result = generator.run(program, server.port, f"{target}, {load.title}", flags)
             for case, names in load.figures.items() if nth > 0 else ():

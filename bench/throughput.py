@@ -65,16 +65,15 @@ def run(options: Namespace, note: Note) -> list[Row]:
     with ExitStack() as stack:
         fleet = Fleet(stack, note)
         fleet.start([peer for peer in PEERS if peer.name in options.only], options.durability, [PARTITIONS])
-        for nth, size in product(range(1 + options.rounds), SIZES):
+        for nth, size, target, server in fleet.rounds(1 + options.rounds, SIZES):
             megabytes = options.megabytes / (SMALL_SHARE if size is SMALL else 1)
             load = Load(size, int(megabytes * MEGABYTE) // BATCH_SIZE_BYTES)
-            for target, server in fleet.servers.items():
-                topic = Topic(server.port, f"throughput-{size.message_bytes}-{nth}", PARTITIONS)
-                with topic.there():
-                    for way, prepared in WAYS.items():
-                        figures = _timed(prepared(topic, load), load, server, str(target))
-                        if nth > 0:
-                            samples[size, way].setdefault(target, []).append(figures)
+            topic = Topic(server.port, f"throughput-{size.message_bytes}-{nth}", PARTITIONS)
+            with topic.there():
+                for way, prepared in WAYS.items():
+                    figures = _timed(prepared(topic, load), load, server, str(target))
+                    if nth > 0:
+                        samples[size, way].setdefault(target, []).append(figures)
     return [
         Row(
             bench=BENCH.name,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from itertools import product
+from typing import NamedTuple, TypeVar
 
 from bench.model import Metric, Missing, Note, best_of
 from bench.peers.durability import Durability
 from bench.peers.server import DEFAULTS, Peer, Server, started, wait_until_listening
+
+C = TypeVar("C")
 
 
 class Target(NamedTuple):
@@ -62,6 +65,17 @@ class Fleet:
         server = self._stack.enter_context(started(launch))
         wait_until_listening(server)
         self.servers[target] = server
+
+    def rounds(self, count: int, cases: Sequence[C]) -> Iterator[tuple[int, C, Target, Server]]:
+        """Yield the number of each round, and in each round each case with each server.
+
+        Every other round has the servers backwards: what one leaves behind, as pages that the machine takes back, costs
+        the next one up to a tenth.
+        """
+        servers = list(self.servers.items())
+        for nth in range(count):
+            for case, (target, server) in product(cases, servers[::-1] if nth % 2 else servers):
+                yield nth, case, target, server
 
     def row(
         self, durability: Durability, figures: Mapping[Target, Mapping[str, float]]

@@ -98,6 +98,7 @@ class CostDriver:
             self.control.take_worst()
             cost = measure()  # type: ignore[operator]  # a function
             wait = self.control.take_worst()
+            factor = max(factor, slowness())
             found = Measured(
                 name, size_bytes, cost._replace(cpu_s=cost.cpu_s / factor), wait._replace(cpu_s=wait.cpu_s / factor)
             )
