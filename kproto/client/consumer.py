@@ -14,6 +14,7 @@ from confluent_kafka import Message, TopicPartition
 from kproto.client import configuration
 from kproto.client.confluent_methods import ConfluentMethods
 from kproto.client.delegate import ConsumerDelegate
+from kproto.client.delivery import Delivery
 from kproto.client.topic_partitions import are_topic_partitions, partition_of
 
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
@@ -70,9 +71,12 @@ class Consumer(confluent_kafka.Consumer):
     """
 
     _delegate: ConsumerDelegate | None
+    _delivery: Delivery | None
+    """Of the delegate."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._delegate = None  # librdkafka's callbacks may use it before the end of this function
+        # librdkafka's callbacks may use them before the end of this function.
+        self._delegate = self._delivery = None
         given = args[0] if args else {}
         if len(args) > 1 or not isinstance(given, dict) or not (given or kwargs):
             super().__init__(*args, **kwargs)  # raises
@@ -82,6 +86,7 @@ class Consumer(confluent_kafka.Consumer):
         if divided.uses_proposals:
             self._confluent = ConfluentMethods(self)
             self._delegate = ConsumerDelegate(self._confluent.as_consumer, divided)
+            self._delivery = self._delegate.delivery
             on_commit.delegate = self._delegate
             self._process_id = os.getpid()
         elif type(self) is Consumer:
@@ -100,19 +105,19 @@ class Consumer(confluent_kafka.Consumer):
                 partitions stay assigned, and `seek` sets their position; the next call continues with the others.
             UnsupportedBroker: the same, as the brokers are older than Kafka 0.10.1 and the setting is ``safe_latest``.
         """
-        delegate = self._delegate
-        if delegate is None:
+        delivery = self._delivery
+        if delivery is None:
             return CONFLUENT_POLL(self, timeout)
-        until = delegate.straight_until
+        until = delivery.straight_until
         if until is None or monotonic() < until:
-            # Here, and not in a function of the delegate: each call of one adds 8 % to librdkafka's poll. With a
-            # timeout, librdkafka looks at the clock before it looks for a record.
+            # Here, and not in a function of `Delivery`: each call of one adds 8 % to librdkafka's poll. With a timeout,
+            # librdkafka looks at the clock before it looks for a record.
             message = CONFLUENT_POLL(self, 0.0)
             # librdkafka's callbacks run within its poll and may have changed the mode.
-            if message is not None and message.error() is None and delegate.straight_until is until:
+            if message is not None and message.error() is None and delivery.straight_until is until:
                 return message
-            return delegate.continue_poll(message, timeout)
-        return delegate.poll(timeout)
+            return delivery.continue_poll(message, timeout)
+        return delivery.poll(timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """As confluent-kafka's `consume`.
@@ -121,9 +126,9 @@ class Consumer(confluent_kafka.Consumer):
             NoOffsetForPartition, OffsetOutOfRange, UnsupportedBroker: as of `poll`, and only if there is no record to
                 return.
         """
-        if self._delegate is None:
+        if self._delivery is None:
             return CONFLUENT_CONSUME(self, num_messages, timeout)
-        return self._delegate.consume(num_messages, timeout)
+        return self._delivery.consume(num_messages, timeout)
 
     # -- partitions
 
@@ -236,7 +241,7 @@ class Consumer(confluent_kafka.Consumer):
         delegate.store_before_close()
         super().close()
         delegate.close()
-        delegate.call_back()
+        delegate.delivery.call_back()
 
     def __enter__(self) -> Self:
         return self

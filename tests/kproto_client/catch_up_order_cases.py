@@ -80,11 +80,11 @@ def catch_up_keeps_its_share(kafka: KafkaFixture) -> None:
 
 def fill_buffer1(consumer: Consumer, topic: str, end: int) -> None:
     """Wait until consumer 1 has read up to the new log end, without delivering records."""
-    delegate, catch_up = consumer._delegate, parallel_of(consumer).catch_ups[topic, 0]
-    assert delegate is not None
+    delivery, catch_up = consumer._delivery, parallel_of(consumer).catch_ups[topic, 0]
+    assert delivery is not None
 
     def filled() -> bool:
-        assert delegate._poll_consumer1(1) == []
+        assert delivery._poll_consumer1(1) == []
         return catch_up.consumer1_position >= end
 
     wait_until(filled, f"consumer 1 at {end}")
@@ -99,9 +99,9 @@ def a_batch_overfills_buffer1(kafka: KafkaFixture) -> None:
         offsets = read(consumer, 1)
         kafka.write(topic, 200)
         wait_until_fetched(consumer, partition, 500)
-        delegate, catch_up = consumer._delegate, parallel_of(consumer).catch_ups[topic, 0]
-        assert delegate is not None
-        wait_until(lambda: delegate._poll_consumer1(100) == [] and catch_up.buffer1_is_full, "a full buffer 1")
+        delivery, catch_up = consumer._delivery, parallel_of(consumer).catch_ups[topic, 0]
+        assert delivery is not None
+        wait_until(lambda: delivery._poll_consumer1(100) == [] and catch_up.buffer1_is_full, "a full buffer 1")
         consumer.pause([partition])
         consumer.resume([partition])
         assert offsets + read(consumer, 499) == list(range(500))

@@ -162,7 +162,7 @@ class Member:
         delegate = getattr(self._consumer, "_delegate", None)
         known: dict[str, object] = {}
         if delegate is not None:
-            for part in (delegate, delegate._assignment, delegate._pending):
+            for part in (delegate.delivery, delegate._assignment, delegate._pending):
                 known.update({name: each for name, each in vars(part).items() if isinstance(each, COLLECTIONS)})
         if self._polls is not None:
             known.update({name: each for name, each in vars(self._polls).items() if isinstance(each, COLLECTIONS)})

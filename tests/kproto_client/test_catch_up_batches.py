@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from kproto.client import delegate
-from kproto.client.delegate import ConsumerDelegate
+from kproto.client import delivery
+from kproto.client.delivery import Delivery
 from tests.kproto_client.catch_up_cases import ON, behind, parallel_of
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read
 
@@ -37,7 +37,7 @@ def count_calls(consumer: Any) -> int:
 
 def test_a_batch_costs_few_calls_of_functions(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """CK-92: the cost of a call is shared by its records only."""
-    monkeypatch.setattr(delegate, "CONSUMER1_POLL_INTERVAL_S", LIMIT_S)
+    monkeypatch.setattr(delivery, "CONSUMER1_POLL_INTERVAL_S", LIMIT_S)
     topic, group = behind(kafka, 0, 3000, partitions=2)
     with kafka.consumer(group, **ON, queued_min_messages=100_000) as consumer:
         consumer.subscribe([topic])
@@ -51,14 +51,14 @@ def test_a_batch_costs_few_calls_of_functions(kafka: KafkaFixture, monkeypatch: 
 def test_any_calls_deliver_in_order(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """CK-60, CK-63: poll, consume of few and of many records, and pause, in any order."""
     passed_through = 0
-    pass_through = ConsumerDelegate._pass_through
+    pass_through = Delivery._pass_through
 
-    def counted(self: ConsumerDelegate, count: int) -> list[Any]:
+    def counted(self: Delivery, count: int) -> list[Any]:
         nonlocal passed_through
         passed_through += 1
         return pass_through(self, count)
 
-    monkeypatch.setattr(ConsumerDelegate, "_pass_through", counted)
+    monkeypatch.setattr(Delivery, "_pass_through", counted)
     rng = random.Random(seed)  # noqa: S311 - reproducible
     end, added = 4000, 10
     topic, group = behind(kafka, 0, end, partitions=3)

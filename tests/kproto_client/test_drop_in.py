@@ -65,8 +65,8 @@ def test_consume_returns_what_was_read_before_the_exception_of_a_callback(
         {**kafka.config(unique_name("group")), **FEATURES[feature], "enable.partition.eof": False}
     ) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        assert consumer._delegate is not None
-        next_messages, passes = consumer._delegate._next_messages, list[list[Message]]()
+        assert consumer._delivery is not None
+        next_messages, passes = consumer._delivery._next_messages, list[list[Message]]()
 
         def raise_after_messages(*args: Any, **kwargs: Any) -> list[Message]:
             if passes and passes[-1]:
@@ -75,7 +75,7 @@ def test_consume_returns_what_was_read_before_the_exception_of_a_callback(
             passes.append(next_messages(*args, **kwargs))
             return passes[-1]
 
-        monkeypatch.setattr(consumer._delegate, "_next_messages", raise_after_messages)
+        monkeypatch.setattr(consumer._delivery, "_next_messages", raise_after_messages)
         assert [each.offset() for each in consumer.consume(2, LIMIT_S)] == [0]
         with pytest.raises(ValueError, match="of a callback"):
             consumer.poll(1.0)
