@@ -157,17 +157,29 @@ class Consumer(confluent_kafka.Consumer):
 
     def assign(self, partitions: list[TopicPartition], /) -> None:
         self._assigned_in_callback = True
-        if self._delegate is None or not are_topic_partitions(partitions):
+        delegate = self._delegate_while_open
+        if delegate is None or not are_topic_partitions(partitions):
             super().assign(partitions)
         else:
-            self._delegate.assign(partitions)
+            delegate.assign(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition], /) -> None:
         self._assigned_in_callback = True
-        if self._delegate is None or not self._delegate.can_add(partitions):
+        delegate = self._delegate_while_open
+        if delegate is None or not delegate.can_add(partitions):
             super().incremental_assign(partitions)
         else:
-            self._delegate.incremental_assign(partitions)
+            delegate.incremental_assign(partitions)
+
+    @property
+    def _delegate_while_open(self) -> ConsumerDelegate | None:
+        """The delegate, None once `close` has begun.
+
+        The first `assign` in a callback of `close` lets librdkafka terminate its consumer group. A further call at that
+        moment gets no response and waits forever (librdkafka's issue 4884), and the delegate makes several.
+        """
+        delegate = self._delegate
+        return None if delegate is None or delegate.is_closing else delegate
 
     def unassign(self) -> None:
         self._assigned_in_callback = True
@@ -182,10 +194,11 @@ class Consumer(confluent_kafka.Consumer):
         super().incremental_unassign(partitions)
 
     def seek(self, partition: TopicPartition) -> None:
-        if self._delegate is None or not isinstance(partition, TopicPartition):
+        delegate = self._delegate_while_open
+        if delegate is None or not isinstance(partition, TopicPartition):
             super().seek(partition)
         else:
-            self._delegate.seek(partition)
+            delegate.seek(partition)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         if self._delegate is None or not are_topic_partitions(partitions):

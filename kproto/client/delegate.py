@@ -46,6 +46,8 @@ class ConsumerDelegate:
 
     def __init__(self, consumer: Consumer, configuration: Configuration) -> None:
         self._consumer = consumer
+        self.is_closing: bool = False
+        """Whether `close` has begun."""
         self.is_closed: bool = False
         settings = configuration.settings
         self._clients = configuration.clients
@@ -162,6 +164,7 @@ class ConsumerDelegate:
 
     def store_before_close(self) -> None:
         """Store the positions before librdkafka commits them and leaves the group; wait for queries that run."""
+        self.is_closing = True
         self._queries.close()
         if self.stores_positions:
             self.commits.store_positions()

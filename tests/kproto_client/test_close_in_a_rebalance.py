@@ -1,0 +1,62 @@
+"""`close` while an assignment waits for its callback, which librdkafka then runs within `close`.
+
+The first `assign` there lets librdkafka terminate its consumer group, and a further call at that moment waits forever.
+So kproto makes none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import ConsumerGroupState, TopicPartition
+
+from kproto.client import Consumer
+from kproto.client.confluent_methods import ConfluentMethods
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from tests.waiting import wait_until
+
+CALLS = ("assign", "incremental_assign", "incremental_unassign", "unassign", "pause", "resume")
+
+
+def is_stable(kafka: KafkaFixture, group: str) -> bool:
+    (future,) = kafka.admin.describe_consumer_groups([group]).values()
+    return bool(future.result(LIMIT_S).state == ConsumerGroupState.STABLE)
+
+
+@pytest.mark.parametrize("user_assigns", [False, True])
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_an_assignment_within_close_is_one_call(
+    kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch, strategy: str, user_assigns: bool
+) -> None:
+    topic = kafka.log()
+    calls: list[str] = []
+    find = ConfluentMethods.__getattr__
+
+    def noted(self: ConfluentMethods, name: str) -> Any:
+        calls.extend([name] if name in CALLS else [])
+        return find(self, name)
+
+    monkeypatch.setattr(ConfluentMethods, "__getattr__", noted)
+    assigned: list[TopicPartition] = []
+
+    def on_assign(consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        assigned.extend(partitions)
+        if user_assigns and strategy == "range":
+            consumer.assign(partitions)
+        elif user_assigns:
+            consumer.incremental_assign(partitions)
+
+    def assigned_within_close() -> bool:
+        """The response of SyncGroup may come too late."""
+        group = unique_name("group")
+        kafka.commit(group, topic, 200)
+        consumer = Consumer(kafka.config(group, enable_parallel_rebalance=True, partition_assignment_strategy=strategy))
+        consumer.subscribe([topic], on_assign=on_assign)
+        wait_until(lambda: is_stable(kafka, group), "an assignment")
+        consumer.close()
+        return bool(assigned)
+
+    wait_until(assigned_within_close, "an assignment within close")
+    assert calls == []
