@@ -181,9 +181,10 @@ class Delivery:
         Partitions in normal mode and partitions that catch up share the messages equally, as far as both are ready; a
         single message is theirs in turn.
         """
+        if self._parallel is not None:
+            self._parallel.serve()
         if self._parallel is None or self.is_unsubscribed:
             return self._poll_consumer1(count)
-        self._parallel.serve()
         self._is_turn_of_consumer1 = not self._is_turn_of_consumer1
         is_due = monotonic() - self._consumer1_polled_at >= CONSUMER1_POLL_INTERVAL_S
         messages: list[Message] = []

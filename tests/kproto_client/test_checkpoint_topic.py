@@ -27,7 +27,7 @@ from kproto.client.decisions.checkpoints import (
 )
 from kproto.client.events import Events
 from kproto_server import Broker
-from tests.kproto_client.catch_up_cases import ON, behind, serve, wait_for_checkpoints
+from tests.kproto_client.catch_up_cases import ON, behind, parallel_of, serve, wait_for_checkpoints
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.waiting import wait_until
@@ -294,3 +294,17 @@ def test_a_real_broker_that_denies_the_topic(caplog: pytest.LogCaptureFixture) -
                 consumer.commit(asynchronous=False)
             assert kafka.committed(group, topic) == 121
             assert sum("given up" in warning for warning in warnings(caplog)) == 1
+
+
+def test_checkpoints_are_written_after_unsubscribe(kafka: KafkaFixture) -> None:
+    """CK-71: no partition has to be assigned for that."""
+    topic, group = behind(kafka)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        serve(consumer)
+        parallel = parallel_of(consumer)
+        parallel.write_checkpoints()
+        assert parallel.is_busy
+        consumer.unsubscribe()
+        wait_until(lambda: consumer.poll(0.01) is None and not parallel.is_busy, "the checkpoints")
