@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,11 +20,33 @@ import confluent_kafka
 from confluent_kafka import TopicPartition
 
 from kproto.client import Consumer
+from tests.kproto_client.decision_tables import END
+from tests.kproto_client.kafka_fixture import KafkaFixture, unique_name
+from tests.kproto_client.reset_cases import resets
 
 HANG_S = 11.0
 """Longer than the limit of each query of the client."""
 LIMIT_S = 40.0
 PAUSE_S = 0.005
+LONGEST_CALL_S = 0.5
+"""Of a call with timeout 0, on a busy machine. A query waits for a hung broker until its own limit, 5 s."""
+
+
+def check(kafka: KafkaFixture, broker_pid: int) -> None:
+    """Run the member; assert that no call waits, and that the process survives.
+
+    It has a logger and debug lines, which come as events between the callbacks.
+    """
+    config = {**kafka.config(unique_name("group"), **resets("safe_latest", "latest")), "debug": "cgrp"}
+    arguments = [json.dumps(config), kafka.log(), str(broker_pid)]
+    member = subprocess.run(
+        [sys.executable, "-m", "tests.kproto_client.hung_broker_member", *arguments], capture_output=True, text=True
+    )
+    assert member.returncode == 0, member.stderr
+    found = json.loads(member.stdout)
+    assert found["positions"] == {"0": END}
+    assert found["assign"] < LONGEST_CALL_S
+    assert found["poll"] < LONGEST_CALL_S
 
 
 def main(config: str, topic: str, broker_pid: str) -> None:
