@@ -45,6 +45,11 @@ class BrokerState:
             from kproto_server.configuration.authorizers import authorizer_of  # few brokers have ACLs
 
             cluster.authorizer = authorizer_of(settings.str)
+        secret_key = settings.str("delegation.token.secret.key") or settings.str("delegation.token.master.key")
+        if secret_key:
+            from kproto_server.security.delegation_tokens import DelegationTokens  # few brokers have them
+
+            cluster.delegation_tokens = DelegationTokens(secret_key, cluster.random_bytes)
         self.coordinator: GroupCoordinator = GroupCoordinator(
             kafka_version.behavior(CoordinatorBehavior), self.settings, cluster.topics, self.clock, cluster.random_bytes
         )

@@ -1,8 +1,8 @@
 """The rights that each API needs (BA-121), as checks in the order of a real broker, and how they come before handlers.
 
-An API that is not in the table needs no right: ApiVersions, SaslHandshake, SaslAuthenticate, telemetry, and the APIs of
-delegation tokens, whose handlers look at the client's own name. Those of share sessions, which keep denied topics, look
-at rights to read topics, too.
+An API that is not in the table needs no right: ApiVersions, SaslHandshake, SaslAuthenticate, telemetry, and those that
+renew and expire delegation tokens, whose handlers look at the client's own name. Handlers of share sessions, which keep
+denied topics, look at rights to read topics, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kproto_server.authorization import other_checks as other
+from kproto_server.authorization import token_checks as tokens
 from kproto_server.authorization import topic_checks as topics
 from kproto_server.authorization.checks import (
     Asked,
@@ -69,6 +70,8 @@ TABLE: dict[int, tuple[Check, ...]] = {
     34: (on_cluster(ALTER),),
     35: (on_cluster(DESCRIBE),),
     37: (other.create_partitions,),
+    38: (tokens.create,),
+    41: (tokens.describe,),
     42: (other.delete_groups,),
     43: (on_cluster(ALTER),),
     44: (other.configs("responses", ALTER_CONFIGS),),

@@ -10,7 +10,7 @@ from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.network.event_loop import EventLoop, real_ms
-from kproto_server.network.server import Server
+from kproto_server.network.server import PeriodicTask, Server
 from kproto_server.observation.observe import Observations
 from kproto_server.partition_log.retention_task import ProducerExpirationTask, RetentionTask
 from kproto_server.state import BrokerState
@@ -86,7 +86,14 @@ def assemble(
     transaction_aborts, transactional_ids = transaction_tasks(lambda: state.used_transactions, state.settings, clock)
     transaction_aborts.start()
     transactional_ids.start()
-    tasks = (expiration_task, retention_task, producer_task, transaction_aborts, transactional_ids)
+    tasks: list[PeriodicTask] = [
+        expiration_task, retention_task, producer_task, transaction_aborts, transactional_ids
+    ]  # fmt: skip
+    if cluster.delegation_tokens is not None:
+        from kproto_server.cluster.expired_tokens import ExpiredTokens  # few brokers have delegation tokens
+
+        tasks.append(ExpiredTokens(state.settings, cluster, clock))
+        tasks[-1].start()
     return loop, Server(loop, state, Observations(), tasks, persistence, request_log)
 
 

@@ -155,8 +155,8 @@ class Security:
         credentials.give(self.users, self._options.mechanisms)
         users = Users(self.users, credentials)
         rules = self._settings.kafka_version.behavior(SaslBehavior).rules
-        validate = self._validate
-        return lambda: Authentication(users, rules, lambda: secrets.token_urlsafe(NONCE_BYTES), validate)
+        validate, tokens = self._validate, server.state.cluster.delegation_tokens
+        return lambda: Authentication(users, rules, lambda: secrets.token_urlsafe(NONCE_BYTES), validate, tokens)
 
     @property
     def is_plaintext(self) -> bool:

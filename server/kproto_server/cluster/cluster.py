@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kproto_server.quotas.rate import Rate, RateKey
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.security.acls import Acl, Authorizer
+    from kproto_server.security.delegation_tokens import DelegationTokens, Token
     from kproto_server.security.users import Changes, ScramCredentials
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
@@ -100,6 +101,8 @@ class Cluster:
         """The names of topics by their `collision_key`, of names that have one of its characters."""
         self.authorizer: Authorizer | None = None
         """The ACLs; None: every client may do everything. Set by `BrokerState`."""
+        self.delegation_tokens: DelegationTokens | None = None
+        """None: the cluster has no secret key for them. Set by `BrokerState`."""
         self.client_quotas: Quotas = {}
         """The client quotas that administrators have set; see `alter_client_quotas`."""
         self.quota_rates: dict[RateKey, Rate] = {}
@@ -143,6 +146,8 @@ class Cluster:
             self.scram_credentials.changes = {}
         if self.authorizer is not None:
             self.authorizer.replace(())
+        if self.delegation_tokens is not None:
+            self.delegation_tokens.replace(())
         self.client_quotas = {}
         self.quota_rates.clear()
         for node_id in list(self._behind):
@@ -213,6 +218,13 @@ class Cluster:
         self.version += 1
         self.unsaved.append(partial(self.authorizer.replace, self.authorizer.acls))
         self.authorizer.replace(acls)
+
+    def change_delegation_tokens(self, tokens: Iterable[Token]) -> None:
+        """Have these delegation tokens and no others."""
+        assert self.delegation_tokens is not None, "only a cluster with a secret key has delegation tokens"
+        self.version += 1
+        self.unsaved.append(partial(self.delegation_tokens.replace, self.delegation_tokens.tokens))
+        self.delegation_tokens.replace(tokens)
 
     def dropped_producer(self, producer_id: int) -> bool:
         """Return whether a reset has dropped the producer with an id."""

@@ -131,7 +131,7 @@ class Setting(NamedTuple):
         return SettingError(f"{self.name} cannot be {value!r}: give {wanted}")
 
 
-BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, PASSWORD = (
     ConfigType.BOOLEAN,
     ConfigType.STRING,
     ConfigType.INT,
@@ -139,6 +139,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
     ConfigType.LONG,
     ConfigType.DOUBLE,
     ConfigType.LIST,
+    ConfigType.PASSWORD,
 )
 
 ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
@@ -187,6 +188,12 @@ _TABLE = (
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, "false", is_described=False),
     Setting("connections.max.reauth.ms", LONG, "0", low=0, since=(2, 2)),
     Setting("connection.failed.authentication.delay.ms", INT, "100", low=0, since=(2, 1)),
+    # Delegation tokens. The key has its second name up to 3.9.
+    Setting("delegation.token.secret.key", PASSWORD, None, since=(2, 8)),
+    Setting("delegation.token.master.key", PASSWORD, None, is_described=False),
+    Setting("delegation.token.max.lifetime.ms", LONG, "604800000", low=1, since=(1, 1)),
+    Setting("delegation.token.expiry.time.ms", LONG, "86400000", low=1, since=(1, 1)),
+    Setting("delegation.token.expiry.check.interval.ms", LONG, "3600000", low=1, since=(1, 1)),
     # Topics.
     Setting("auto.create.topics.enable", BOOLEAN, "true"),
     Setting("delete.topic.enable", BOOLEAN, "false", changed=(((1, 0), "true"),)),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.endpoint import Endpoint
 
 HANDLED = frozenset(
-    {*range(4), *range(8, 34), 35, 36, 37, 42, 43, 44, 46, 47, 48, 49, 50, 51, 57, 60, 61, 65, 66, 68, 69, 74}
+    {*range(4), *range(8, 34), *range(35, 45), 46, 47, 48, 49, 50, 51, 57, 60, 61, 65, 66, 68, 69, 74}
     | {*range(75, 80), *range(83, 93)}
 )
 """API keys with a handler file. `unsupported` responds to all others (server/DEVIATIONS.md)."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class SaslBehavior(VersionBehavior):
-    """What Kafka releases do differently in SASL (measured on 2.1.1, 2.8.2 and 4.4.0)."""
+    """What Kafka releases do differently in SASL (measured on 2.1.1, 2.8.2 and 4.4.0; delegation tokens on 3.0.2
+    and 3.5.2)."""
 
     @cached_property
     def message_without_error(self) -> str | None:
@@ -31,6 +32,7 @@ class SaslBehavior(VersionBehavior):
         return SaslRules(
             names_faults_of_plain=self.at_least(2, 3),
             checks_nonce=self.at_least(3, 7),
+            ends_session_with_delegation_token=self.at_least(3, 5),
             failed_during="Authentication failed during authentication"
             if self.at_least(2, 2)
             else "Authentication failed",

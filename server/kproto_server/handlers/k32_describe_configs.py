@@ -19,6 +19,7 @@ from kproto.messages.k32_describe_configs import (
     DescribeConfigsSynonym,
 )
 from kproto_server.cluster.topics import Refusal, name_problem
+from kproto_server.configuration.settings import ConfigType
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
 from kproto_server.handlers._hash_order import configs_in_hash_order, group_configs_in_hash_order
@@ -27,7 +28,6 @@ from kproto_server.releases.release import VersionBehavior
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kproto_server.configuration.settings import ConfigType
     from kproto_server.requests.context import RequestContext
 
 
@@ -196,16 +196,18 @@ _DESCRIBE: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[Ent
 
 def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
+    is_secret = entry.type is ConfigType.PASSWORD
     marks_defaults = context.api_version == 0 and not context.behavior(DescribeConfigsBehavior).has_generated_protocol
     return DescribeConfigsResourceResult(
         name=entry.name,
-        value=entry.value,
+        value=None if is_secret else entry.value,
         read_only=entry.read_only,
         is_default=marks_defaults and entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
-        is_sensitive=False,
+        is_sensitive=is_secret,
         synonyms=tuple(
-            DescribeConfigsSynonym(name=name, value=value, source=source) for name, value, source in synonyms
+            DescribeConfigsSynonym(name=name, value=None if is_secret else value, source=source)
+            for name, value, source in synonyms
         ),
         config_type=entry.type,
         documentation=None,

@@ -33,27 +33,10 @@ _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 
 _UNSUPPORTED = ErrorResponse(ErrorCode.UNSUPPORTED_VERSION)
 _BROKERS_ONLY = ErrorResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-_NO_TOKENS = ErrorResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
     "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
-    # Security: the broker has no delegation tokens.
-    "CreateDelegationToken": ErrorResponse(
-        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        values={
-            "principal_type": "User",
-            "principal_name": "ANONYMOUS",
-            "token_requester_principal_type": "User",
-            "token_requester_principal_name": "ANONYMOUS",
-            "issue_timestamp_ms": UNKNOWN,
-            "expiry_timestamp_ms": UNKNOWN,
-            "max_timestamp_ms": UNKNOWN,
-        },
-    ),
-    "RenewDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
-    "ExpireDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
-    "DescribeDelegationToken": _NO_TOKENS,
     # Administration.
     "AlterReplicaLogDirs": ErrorResponse(
         ErrorCode.LOG_DIR_NOT_FOUND,

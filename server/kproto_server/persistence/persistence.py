@@ -163,8 +163,9 @@ class Persistence:
         scram = tuple(ScramRow(user, mechanism, one) for (user, mechanism), one in changes.items())
         authorizer = self._cluster.authorizer
         acls = self.log_dir.settings.acls if authorizer is None else tuple(map(tuple, authorizer.acls))
-        quotas = self._cluster.client_quotas
-        return StoredSettings(brokers, self._cluster.features.changed_levels, groups, scram, acls, quotas)
+        quotas, kept = self._cluster.client_quotas, self._cluster.delegation_tokens
+        tokens = self.log_dir.settings.tokens if kept is None else tuple(token.as_stored() for token in kept.tokens)
+        return StoredSettings(brokers, self._cluster.features.changed_levels, groups, scram, acls, quotas, tokens)
 
     def _restore_topics(self) -> None:
         cluster = self._cluster
@@ -184,6 +185,10 @@ class Persistence:
             from kproto_server.security.acls import Acl
 
             cluster.authorizer.replace(Acl(*fields) for fields in self.log_dir.settings.acls)
+        if cluster.delegation_tokens is not None and self.log_dir.settings.tokens:
+            from kproto_server.security.delegation_tokens import Token
+
+            cluster.delegation_tokens.replace(Token.of_stored(*fields) for fields in self.log_dir.settings.tokens)
         cluster.client_quotas = self.log_dir.settings.quotas
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)

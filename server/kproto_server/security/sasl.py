@@ -30,6 +30,7 @@ from kproto_server.security.users import SCRAM_HASHES
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from kproto_server.security.delegation_tokens import DelegationTokens
     from kproto_server.security.oauth import Validate
     from kproto_server.security.users import Users
 
@@ -41,8 +42,8 @@ OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, *SCRAM_HASHES, OAUTHBEARER)
 NONCE_BYTES = 18
 PLAIN_TOKENS = 3
-CLIENT_FIRST = re.compile(r"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]*),r=([!-+\--~]+)(?:,[A-Za-z]+=[^,]*)*)")
-"""Authorization id; all that the proof covers; user; nonce."""
+CLIENT_FIRST = re.compile(r"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]*),r=([!-+\--~]+)((?:,[A-Za-z]+=[^,]*)*))")
+"""Authorization id; all that the proof covers; user; nonce; extensions."""
 CLIENT_FINAL = re.compile(r"(c=[A-Za-z0-9+/=]*,r=([!-+\--~]+)(?:,[A-Za-z]=[^,]*)*),p=([A-Za-z0-9+/=]+)")
 """All but the proof; nonce; proof."""
 
@@ -62,6 +63,8 @@ class SaslRules(NamedTuple):
     """Whether a failure of PLAIN has a text of its own, and empty tokens at the end count."""
     checks_nonce: bool = True
     """Whether the nonce in a client's proof must be the broker's (CVE-2024-56128)."""
+    ends_session_with_delegation_token: bool = True
+    """Whether the session of a client that logs in with a delegation token ends with it."""
     failed_during: str = "Authentication failed during authentication"
     """How the failure begins that gives no reason."""
 
@@ -108,11 +111,23 @@ def scram(
     first = CLIENT_FIRST.fullmatch((yield b"").decode(errors="replace"))
     if first is None:
         raise invalid
-    authorization_id, first_bare, sasl_name, client_nonce = first.groups()
-    name = authentication.claimed_user = _name(sasl_name)
-    credential = users.scram_credential(mechanism, name)
-    if credential is None:
-        raise invalid
+    authorization_id, first_bare, sasl_name, client_nonce, extension_text = first.groups()
+    extensions = dict(one.split("=", 1) for one in extension_text.split(",") if one)
+    name = user = authentication.claimed_user = _name(sasl_name)
+    is_by_token = extensions.get("tokenauth", "").lower() == "true"  # KIP-48
+    if is_by_token:
+        tokens = authentication.tokens
+        token = None if tokens is None else tokens.by_id(name)
+        if tokens is None or token is None:
+            raise invalid
+        credential, user = tokens.scram_credential(mechanism, name), token.owner.name
+        if rules.ends_session_with_delegation_token:
+            authentication.token_expires_ms = token.expires_ms
+    else:
+        known = users.scram_credential(mechanism, name)
+        if known is None:
+            raise invalid
+        credential = known
     _check_authorization_id(_name(authorization_id or ""), name)
     both_nonces = client_nonce + nonce()
     server_first = f"r={both_nonces},s={b64encode(credential.salt).decode()},i={credential.iterations}"
@@ -133,7 +148,8 @@ def scram(
     client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
     if not hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key):
         raise invalid
-    return b"v=" + b64encode(hmac.digest(credential.server_key, message, hash_name)), name
+    authentication.is_by_token = is_by_token
+    return b"v=" + b64encode(hmac.digest(credential.server_key, message, hash_name)), user
 
 
 def oauth_bearer(authentication: Authentication, validate: Validate, rules: SaslRules) -> Steps:
@@ -195,22 +211,33 @@ class Authentication:
     """What one connection has authenticated."""
 
     __slots__ = (
-        "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "has_failed", "mechanism", "now_ms",
-        "phase", "session_ends_ms", "token_expires_ms", "user",
+        "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "has_failed", "is_by_token", "mechanism",
+        "now_ms", "phase", "session_ends_ms", "token_expires_ms", "tokens", "user",
     )  # fmt: skip
 
     def __init__(
-        self, users: Users, rules: SaslRules, nonce: Callable[[], str], validate: Validate = unsecured_bearer
+        self,
+        users: Users,
+        rules: SaslRules,
+        nonce: Callable[[], str],
+        validate: Validate = unsecured_bearer,
+        tokens: DelegationTokens | None = None,
     ) -> None:
-        """``nonce``: returns printable text without commas that is new at each call; ``validate``: validates tokens."""
+        """
+        Args:
+            nonce: returns printable text without commas that is new at each call.
+            validate: validates tokens of OAUTHBEARER.
+            tokens: the delegation tokens that log in; None: none.
+        """
         self._users = users
         self._rules = rules
         self._nonce = nonce
         self._validate = validate
+        self.tokens: DelegationTokens | None = tokens
         self.now_ms: int = 0
         """The time of the client's latest token."""
         self.token_expires_ms: int | None = None
-        """When the token of OAUTHBEARER ends; None: the mechanism has none."""
+        """When the token of OAUTHBEARER, or the delegation token, ends; None: the client has none."""
         self._steps: Steps | None = None
         self.phase: Phase = Phase.BEGUN
         self.mechanism: str | None = None
@@ -221,6 +248,8 @@ class Authentication:
         """Whether an authentication has failed that has not been counted."""
         self.user: str | None = None
         """None: the client is not authenticated."""
+        self.is_by_token: bool = False
+        """Whether the client has logged in with a delegation token."""
         self.session_ends_ms: int | None = None
         """The time after which requests are refused until the client authenticates again; None: never."""
 
@@ -235,6 +264,7 @@ class Authentication:
         self.claimed_user = None
         users, rules = self._users, self._rules
         self.token_expires_ms = None
+        self.is_by_token = False
         if mechanism == PLAIN:
             steps = plain(self, users, rules)
         elif mechanism == OAUTHBEARER:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kproto_server.partition_log.partition_data import Append
     from kproto_server.quotas.entities import Quotas
     from kproto_server.security.acls import Acl
+    from kproto_server.security.delegation_tokens import Token
     from kproto_server.security.users import Changes
     from kproto_server.state import BrokerState
 
@@ -62,6 +63,7 @@ class Topics(NamedTuple):
     scram_changes: Changes
     acls: tuple[Acl, ...]
     client_quotas: Quotas
+    delegation_tokens: tuple[Token, ...]
 
     @classmethod
     def of(cls, state: BrokerState) -> Topics:
@@ -79,6 +81,7 @@ class Topics(NamedTuple):
             cluster.scram_changes,
             () if cluster.authorizer is None else cluster.authorizer.acls,
             cluster.client_quotas,
+            () if cluster.delegation_tokens is None else cluster.delegation_tokens.tokens,
         )
 
     def counts(self) -> tuple[int, int]:
@@ -108,6 +111,8 @@ class Topics(NamedTuple):
         if cluster.authorizer is not None:
             cluster.authorizer.replace(self.acls)
         cluster.alter_client_quotas(self.client_quotas)
+        if cluster.delegation_tokens is not None:
+            cluster.change_delegation_tokens(self.delegation_tokens)
         cluster.restore_producer_ids(self.producer_id)
         for image in self.topics:
             replicas = [one.replicas for one in image.partitions]

@@ -36,6 +36,9 @@ ACL_FIELDS: Mapping[str, type] = {
     "resource_type": int, "name": str, "pattern_type": int, "principal": str, "host": str, "operation": int,
     "permission": int,
 }  # fmt: skip
+TOKEN_FIELDS: Mapping[str, type] = {
+    "id": str, "owner": str, "requester": str, "renewers": list, "issued_ms": int, "expires_ms": int, "max_ms": int,
+}  # fmt: skip
 NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 NO_FEATURES: Mapping[str, int] = {}
 Quotas = Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]]
@@ -79,6 +82,9 @@ class StoredSettings(NamedTuple):
     acls: tuple[tuple[Any, ...], ...] = ()
     """The fields of each ACL, in the order of `ACL_FIELDS`; a broker without an authorizer keeps them as they are."""
     quotas: Quotas = NO_QUOTAS
+    tokens: tuple[tuple[Any, ...], ...] = ()
+    """The fields of each delegation token, in the order of `TOKEN_FIELDS`; a broker without a secret key keeps them as
+    they are."""
 
 
 NO_SETTINGS = StoredSettings()
@@ -150,8 +156,10 @@ def _settings(content: dict[str, Any]) -> StoredSettings:
     features = {str(name): _level(one) for name, one in content.get("features", {}).items()}
     groups = {name: _configs(one) for name, one in content.get("groups", {}).items()}
     scram = tuple(map(_scram, content.get("scram", ())))
-    acls = tuple(map(_acl, content.get("acls", ())))
-    return StoredSettings(brokers, features, groups, scram, acls, dict(map(_quotas, content.get("quotas", ()))))
+    acls = tuple(_fields(one, ACL_FIELDS, "ACL") for one in content.get("acls", ()))
+    quotas = dict(map(_quotas, content.get("quotas", ())))
+    tokens = tuple(_fields(one, TOKEN_FIELDS, "delegation token") for one in content.get("tokens", ()))
+    return StoredSettings(brokers, features, groups, scram, acls, quotas, tokens)
 
 
 def _quotas(fields: dict[str, Any]) -> tuple[tuple[tuple[str, str | None], ...], dict[str, float]]:
@@ -181,11 +189,14 @@ def _scram_fields(row: ScramRow) -> dict[str, Any]:
     return fields
 
 
-def _acl(fields: dict[str, Any]) -> tuple[Any, ...]:
-    for name, kind in ACL_FIELDS.items():
-        if type(fields[name]) is not kind:
-            raise ValueError(f"ACL with {name} {fields[name]!r:.50}")
-    return tuple(fields[name] for name in ACL_FIELDS)
+def _fields(fields: dict[str, Any], kinds: Mapping[str, type], noun: str) -> tuple[Any, ...]:
+    """Return the values of these fields, lists of strings as tuples."""
+    for name, kind in kinds.items():
+        value = fields[name]
+        has_others = isinstance(value, list) and not all(isinstance(one, str) for one in value)
+        if type(value) is not kind or has_others:
+            raise ValueError(f"{noun} with {name} {value!r:.50}")
+    return tuple(tuple(fields[name]) if kind is list else fields[name] for name, kind in kinds.items())
 
 
 def _level(level: Any) -> int:
@@ -244,6 +255,8 @@ def write_topics(
         content["scram"] = list(map(_scram_fields, settings.scram))
     if settings.acls:
         content["acls"] = [dict(zip(ACL_FIELDS, acl, strict=True)) for acl in settings.acls]
+    if settings.tokens:
+        content["tokens"] = [dict(zip(TOKEN_FIELDS, token, strict=True)) for token in settings.tokens]
     if settings.quotas:
         content["quotas"] = [
             {"entity": dict(entity), "values": dict(values)} for entity, values in settings.quotas.items()

@@ -1,0 +1,70 @@
+"""What the APIs of delegation tokens have in common: who may use them, and the times that responses have (KIP-48)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kproto.java_arithmetic import INT64_SIGN, wrapped
+from kproto_server.releases.release import VersionBehavior
+from kproto_server.requests.context import ANONYMOUS
+from kproto_server.security.delegation_tokens import Principal
+
+if TYPE_CHECKING:
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.security.delegation_tokens import Token
+
+NO_TIME = -1
+"""The times of a response with an error that the node itself has found."""
+
+WITH_REQUESTER = 3
+"""The first version of CreateDelegationToken and DescribeDelegationToken that has the creators of tokens."""
+NO_REQUESTER = Principal("", "")
+
+
+class DelegationTokenBehavior(VersionBehavior):
+    """What Kafka releases do differently with delegation tokens (measured on 2.1.1 to 4.4.0, BA-117)."""
+
+    @cached_property
+    def no_time(self) -> int:
+        """The times of a response with an error that the controller of KRaft, or a node of ZooKeeper, has found."""
+        return 0 if self.is_kraft else NO_TIME
+
+    def renewal_ms(self, period_ms: int, default_ms: int) -> int:
+        """Return for how long a token is renewed. ``default_ms``: `delegation.token.expiry.time.ms`, which is the
+        longest renewal in KRaft, and also stands for 0 there."""
+        if self.is_kraft:
+            return min(period_ms, default_ms) if period_ms > 0 else default_ms
+        return default_ms if period_ms < 0 else period_ms
+
+    @cached_property
+    def removes_expired_tokens(self) -> bool:
+        """Whether owners and renewers can remove a token that has ended (measured on 3.0.2 and 3.5.2)."""
+        return self.at_least(3, 5)
+
+    def later(self, now_ms: int, period_ms: int) -> int:
+        """Return a time in the future: beyond 64 bits it is negative, or the last one."""
+        later_ms = now_ms + period_ms
+        return min(later_ms, INT64_SIGN - 1) if self.is_kraft and self.at_least(4, 0) else wrapped(later_ms)
+
+
+def allows_token_requests(context: RequestContext) -> bool:
+    """Return whether the client has said who it is, in another way than by a token."""
+    connection = context.connection
+    if connection.authentication is not None:
+        return not connection.authentication.is_by_token
+    return connection.principal != ANONYMOUS
+
+
+def client_of(context: RequestContext) -> Principal:
+    """Return the principal of the client."""
+    return Principal.parse(context.connection.principal)
+
+
+def set_end(token: Token, expires_ms: int, context: RequestContext) -> int:
+    """Change when a token ends, which is never after its maximum; return the time."""
+    tokens = context.cluster.delegation_tokens
+    assert tokens is not None, "it has the token"
+    changed = token._replace(expires_ms=min(token.max_ms, expires_ms))
+    context.cluster.change_delegation_tokens(changed if one is token else one for one in tokens.tokens)
+    return changed.expires_ms

@@ -1,0 +1,137 @@
+"""Delegation tokens (KIP-48): whose they are and how long they are valid, their HMACs, and their SCRAM credentials.
+
+A token is an id and the HMAC of it by the broker's secret key. Who has both logs in by SCRAM: the id is the name, the
+HMAC in base64 the password. Only the ids are kept: the HMACs follow from them. This module reads no clock.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode, urlsafe_b64encode
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto_server.security.users import SALT_BYTES, scram_credential
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kproto_server.security.users import ScramCredential
+
+HMAC_HASH = "sha512"
+ID_BYTES = 16
+UUID_VERSION, UUID_VARIANT = (6, 0x0F, 0x40), (8, 0x3F, 0x80)
+"""The bytes of a random UUID that say so: position, the bits that stay random, and the others."""
+USER_TYPE = "User"
+"""The type of principals that own and renew tokens."""
+
+
+class Principal(NamedTuple):
+    """A principal of Kafka."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Principal:
+        """Return the principal of ``Type:name``."""
+        type_, _, name = text.partition(":")
+        return cls(type_, name)
+
+
+class Token(NamedTuple):
+    """One delegation token, without its HMAC. Times are milliseconds since the epoch."""
+
+    token_id: str
+    owner: Principal
+    requester: Principal
+    """Who has created it (KIP-373)."""
+    renewers: tuple[Principal, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+    """The time after which it cannot be renewed."""
+
+    def as_stored(self) -> tuple[object, ...]:
+        """Return the fields as the data directory has them: principals are texts."""
+        owner, requester, renewers = str(self.owner), str(self.requester), tuple(map(str, self.renewers))
+        return self.token_id, owner, requester, renewers, self.issued_ms, self.expires_ms, self.max_ms
+
+    @classmethod
+    def of_stored(cls, token_id: str, owner: str, requester: str, renewers: Iterable[str], *times_ms: int) -> Token:
+        """Return the token of fields that the data directory has."""
+        parse = Principal.parse
+        return cls(token_id, parse(owner), parse(requester), tuple(map(parse, renewers)), *times_ms)
+
+    def is_of(self, principal: Principal) -> bool:
+        """Return whether a principal owns the token, has created it, or may renew it."""
+        return principal in (self.owner, self.requester, *self.renewers)
+
+    def may_renew(self, principal: Principal) -> bool:
+        """Return whether a principal may renew the token and change its end."""
+        return principal in (self.owner, *self.renewers)
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Return whether the token has ended. It still logs in until `DelegationTokens` drops it, as in Kafka."""
+        return min(self.max_ms, self.expires_ms) < now_ms
+
+
+class DelegationTokens:
+    """The tokens of a cluster that has a secret key."""
+
+    def __init__(self, secret_key: str, random_bytes: Callable[[int], bytes]) -> None:
+        """``random_bytes``: the source of ids and salts."""
+        self._secret_key = secret_key.encode()
+        self._random_bytes = random_bytes
+        self._tokens: dict[str, Token] = {}
+        self._ids: dict[bytes, str] = {}
+        """By HMAC."""
+        self._credentials: dict[tuple[str, str], ScramCredential] = {}
+        """By id and mechanism; made when first needed, since it takes milliseconds."""
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """All tokens, the oldest first."""
+        return tuple(self._tokens.values())
+
+    def replace(self, tokens: Iterable[Token]) -> None:
+        """Have these tokens and no others."""
+        found = {token.token_id: token for token in tokens}
+        for token_id in self._tokens.keys() - found.keys():
+            del self._ids[self.hmac_of(token_id)]
+            for mechanism in [one for name, one in self._credentials if name == token_id]:
+                del self._credentials[token_id, mechanism]
+        for token_id in found.keys() - self._tokens.keys():
+            self._ids[self.hmac_of(token_id)] = token_id
+        self._tokens = found
+
+    def new_id(self) -> str:
+        """Return the id of a new token: a random UUID in base64."""
+        uuid = bytearray(self._random_bytes(ID_BYTES))
+        for position, random_bits, fixed_bits in (UUID_VERSION, UUID_VARIANT):
+            uuid[position] = uuid[position] & random_bits | fixed_bits
+        return urlsafe_b64encode(uuid).decode().rstrip("=")
+
+    def hmac_of(self, token_id: str) -> bytes:
+        """Return the HMAC of a token."""
+        return hmac.digest(self._secret_key, token_id.encode(), HMAC_HASH)
+
+    def by_hmac(self, found: bytes) -> Token | None:
+        """Return the token with an HMAC; None: there is none."""
+        token_id = self._ids.get(found)
+        return None if token_id is None else self._tokens[token_id]
+
+    def by_id(self, token_id: str) -> Token | None:
+        """Return the token with an id; None: there is none."""
+        return self._tokens.get(token_id)
+
+    def scram_credential(self, mechanism: str, token_id: str) -> ScramCredential:
+        """Return the credential of a token for a SCRAM mechanism."""
+        found = self._credentials.get((token_id, mechanism))
+        if found is None:
+            password = b64encode(self.hmac_of(token_id)).decode()
+            salt = self._random_bytes(SALT_BYTES)
+            found = self._credentials[token_id, mechanism] = scram_credential(mechanism, password, salt)
+        return found
