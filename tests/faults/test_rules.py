@@ -218,6 +218,21 @@ def test_an_error_of_a_partition_in_a_fetch_session(broker: InMemoryBroker) -> N
     assert later.error_code == 0
 
 
+def test_each_partition_of_a_fetch_session_has_an_error_once(broker: InMemoryBroker) -> None:
+    """Records of one partition have arrived: the response names it, and has to name the other one beside it."""
+    for partition in broker.state.cluster.topics["orders"].partitions:
+        broker.state.cluster.lead(partition, 1)
+    client = broker.connect()
+    client.send(fetch(0, 0, 0, 1), 11)
+    broker.advance(milliseconds=500)
+    opened: Any = client.responses.pop()
+    broker.connect().ask(produce(orders=[0]), 7)
+    broker.faults.add({"api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER"})
+    response: Any = client.ask(fetch(opened.session_id, 1), 11)
+    (topic,) = response.responses
+    assert sorted((one.partition_index, one.error_code) for one in topic.partitions) == [(0, 6), (1, 6)]
+
+
 def test_an_error_of_a_topic_in_metadata_leaves_the_brokers(broker: InMemoryBroker) -> None:
     broker.faults.add({"api": "Metadata", "topic": "orders", "error": "LEADER_NOT_AVAILABLE"})
     both = MetadataRequest(topics=(MetadataRequestTopic(name="orders"), MetadataRequestTopic(name="other")))

@@ -232,13 +232,18 @@ def known_request(request: Any, context: RequestContext, must_have_topics: bool)
         return request  # type: ignore[no-any-return]
     from kproto.messages.k01_fetch import FetchTopic
 
-    named = {(topic.topic, topic.topic_id, one.partition) for topic in request.topics for one in topic.partitions}
-    topics = [
-        FetchTopic(topic=one.topic, topic_id=one.topic_id, partitions=(one.fetch,))
-        for one in session.requested()
-        if one.key not in named
-    ]
-    return request.replace(topics=(*request.topics, *topics))  # type: ignore[no-any-return]
+    # Each topic once, as in the response: errors are put in the places of its items.
+    topics: dict[tuple[str, bytes], dict[int, Any]] = {}
+    for topic in request.topics:
+        topics.setdefault((topic.topic, topic.topic_id), {}).update({one.partition: one for one in topic.partitions})
+    for one in session.requested():
+        topics.setdefault((one.topic, one.topic_id), {}).setdefault(one.fetch.partition, one.fetch)
+    return request.replace(  # type: ignore[no-any-return]
+        topics=tuple(
+            FetchTopic(topic=name, topic_id=topic_id, partitions=tuple(partitions.values()))
+            for (name, topic_id), partitions in topics.items()
+        )
+    )
 
 
 class _FaultyEndpoints(Endpoints):
