@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, audit, proxy, log, scenario or completion, see kproto --help"
+ALL_COMMANDS = "use run, serve, audit, proxy, log, scenario, conform or completion, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -36,6 +36,7 @@ commands:
   log export DIR            write its rows as Parquet or Arrow
   scenario list             list the failure scenarios
   scenario run NAME         invalidate a consumer's offset and report where it continues
+  conform client -- COMMAND grade a client: faults, moves, old and new brokers
   completion bash|zsh|fish  print the completion of this command line
 
 kproto COMMAND --help lists a command's options; kproto -V, --version prints the version.
@@ -86,6 +87,10 @@ def _command(words: list[str]) -> int:
             return _scenario(rest)
         case ["help", "scenario", *rest]:
             return _scenario(["help", *rest])
+        case ["conform", *rest]:
+            return _conform(rest)
+        case ["help", "conform", *rest]:
+            return _conform(["help", *rest])
         case ["watch-processes"]:  # `process_tree.WATCH`, without an import
             from kproto_server.commandline.process_tree import main as watch
 
@@ -117,6 +122,12 @@ def _scenario(words: list[str]) -> int:
     from kproto_server.commandline.scenario import scenario
 
     return scenario(words)
+
+
+def _conform(words: list[str]) -> int:
+    from kproto_server.commandline.conform import conform
+
+    return conform(words)
 
 
 def _serve(words: list[str]) -> int:

@@ -154,4 +154,4 @@ COMPLETION = Command(
     (),
 )
 COMMANDS = {"serve": SERVE, "run": RUN, "audit": AUDIT, "proxy": PROXY, "completion": COMPLETION}
-"""The commands of one word; `kproto log` and `kproto scenario` have tables of their own."""
+"""The commands of one word; `kproto log`, `scenario` and `conform` have tables of their own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import CommandLineError
-from kproto_server.commandline import commands, log, scenario
+from kproto_server.commandline import commands, conform, log, scenario
 from kproto_server.commandline.options import LOG_LEVELS
 from kproto_server.configuration.data_directory import ON_DISK
 from kproto_server.releases.kafka_version import LATEST, kafka_version_names
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 TOP = "kproto"
 FILES = ("FILE", "DIR")
 """Values that are names of files or directories."""
+PARENTS = {"log": log.COMMANDS, "scenario": scenario.COMMANDS, "conform": conform.COMMANDS}
+"""Commands of two words."""
 
 BASH = """# bash completion of kproto: source <(kproto completion bash)
 _kproto() {{
@@ -57,10 +59,10 @@ def words() -> dict[str, list[str]]:
     """Return what can follow each beginning of a command line: commands, scenarios or options."""
     from kproto_server.scenarios.failure_scenarios import SCENARIOS
 
-    found = {"": [*commands.COMMANDS, "log", "scenario", "help"]}
+    found = {"": [*commands.COMMANDS, *PARENTS, "help"]}
     found |= {name: list(command.options) for name, command in commands.COMMANDS.items()}
     found["completion"] = ["bash", "zsh", "fish"]
-    for parent, table in (("log", log.COMMANDS), ("scenario", scenario.COMMANDS)):
+    for parent, table in PARENTS.items():
         found[parent] = list(table)
         found |= {f"{parent} {name}": list(command.options) for name, command in table.items()}
     found["scenario run"] += [*SCENARIOS, scenario.ALL]
@@ -77,6 +79,7 @@ def values() -> dict[str, list[str]]:
         "--durability": list(ON_DISK),
         "--log-level": list(LOG_LEVELS),
         "--format": ["text", "jsonl"],
+        "--fail-on": list(conform.FAIL_ON),
     }
 
 
@@ -100,10 +103,10 @@ def _fish() -> str:
         condition = "__fish_use_subcommand" if not parts else f"__fish_seen_subcommand_from {parts[0]}"
         if len(parts) == 2:
             condition += f"; and __fish_seen_subcommand_from {parts[1]}"
-        elif begin in ("log", "scenario"):
+        elif begin in PARENTS:
             condition += f"; and not __fish_seen_subcommand_from {names}"
         elif parts:  # `kproto run` is not `kproto scenario run`
-            condition += "; and not __fish_seen_subcommand_from log scenario"
+            condition += f"; and not __fish_seen_subcommand_from {' '.join(PARENTS)}"
         arguments = " ".join(name for name in found if not name.startswith("--"))
         if arguments:
             lines.append(f"complete -c kproto -n '{condition}' -a '{arguments}'")
@@ -124,5 +127,5 @@ def _fish_option(condition: str, option: Option) -> str:
 
 
 def _options() -> dict[str, Option]:
-    tables: tuple[dict[str, Command], ...] = (commands.COMMANDS, log.COMMANDS, scenario.COMMANDS)
+    tables: tuple[dict[str, Command], ...] = (commands.COMMANDS, *PARENTS.values())
     return {name: option for table in tables for command in table.values() for name, option in command.options.items()}

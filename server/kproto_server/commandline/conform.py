@@ -1,0 +1,174 @@
+"""`kproto conform`: its command line and exit codes.
+
+Exit codes: 0; 1 if a case has the grade of --fail-on or a worse one, and the baseline does not have it; 2 for an error
+on the command line, or a client that does not do what the cases build on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from kproto.errors import CommandLineError
+from kproto_server.commandline import output_file
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
+from kproto_server.commandline.output import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kproto_server.conformance.cases import ClientCase
+    from kproto_server.conformance.reports import ClientReport
+    from kproto_server.conformance.verdict import Grade, Verdict
+
+BAD = 1
+TIMEOUT_S = 30
+TIMEOUT_MAX_S = 3600
+JOBS_MAX = 64
+FAIL_ON = ("fail", "degraded")
+SUFFIXES = (".json", ".xml")
+
+CLIENT = Command(
+    "conform client",
+    "Run a program with a Kafka client in named cases, each with one fault or another broker, and say for each\n"
+    "whether it recovers: pass, degraded, fail, or not offered by the client. The program copies the records of\n"
+    "KPROTO_TOPIC to KPROTO_OUTPUT_TOPIC in the group KPROTO_GROUP, at KAFKA_BOOTSTRAP_SERVERS, commits, and runs\n"
+    "until SIGTERM.",
+    "-- COMMAND [ARGUMENT ...]",
+    (
+        Option("--list", "", "list the cases with their references, and run none"),
+        Option("--only", "NAME,...", "these cases, and those whose names begin so: offset-commit,rebalance"),
+        Option("--jobs", "N", "run this many cases at once (default: the number of processors)"),
+        Option("--timeout", "SECONDS", f"how long the client may take in each case (default {TIMEOUT_S})"),
+        Option("--fail-on", "GRADE", "exit with 1 from this grade on: fail (default) or degraded"),
+        Option("--baseline", "FILE", "a .json report of before: what was as bad there does not count for --fail-on"),
+        Option("--report", "FILE", "write the verdicts: .json, or .xml for JUnit; may be repeated", repeats=True),
+        Option("--quiet", "", "print no table"),
+    ),
+)
+COMMANDS = {"client": CLIENT}
+
+HELP = """usage: kproto conform COMMAND
+
+Find out what a Kafka client does with faults, moves and old and new brokers.
+
+commands:
+  client      run a program with a client in named cases, and grade it
+
+kproto conform client --help lists the options.
+"""
+
+
+def conform(arguments: Sequence[str]) -> int:
+    """Run ``kproto conform`` with these arguments; return the exit code.
+
+    Raises:
+        CommandLineError: the command line is wrong.
+        HelpRequested: the command line asks for help.
+    """
+    match list(arguments):
+        case ["-h" | "--help" | "help"]:
+            raise HelpRequested(HELP)
+        case ["help", name] if name in COMMANDS:
+            raise HelpRequested(COMMANDS[name].help())
+        case ["client", *rest]:
+            return _client(rest)
+        case []:
+            raise CommandLineError("kproto conform: no command given: use client, see kproto conform --help")
+    raise CommandLineError(f"kproto conform: no command {arguments[0]!r}: use client, see kproto conform --help")
+
+
+def _client(arguments: Sequence[str]) -> int:
+    given, command = CLIENT.parse(arguments)
+    cases = _cases(given)
+    if "--list" in given:
+        return _list(cases)
+    if not command:
+        raise CLIENT.error("give the client's command: -- COMMAND [ARGUMENT ...]")
+    fail_on = _fail_on(given)
+    jobs = (
+        whole_number(CLIENT, "--jobs", given["--jobs"][-1], 1, JOBS_MAX) if "--jobs" in given else os.cpu_count() or 1
+    )
+    timeout_s = TIMEOUT_S
+    if "--timeout" in given:
+        timeout_s = whole_number(CLIENT, "--timeout", given["--timeout"][-1], 1, TIMEOUT_MAX_S)
+    baseline = _baseline(given["--baseline"][-1]) if "--baseline" in given else {}
+    paths = [_report_path(path) for path in given.get("--report", [])]
+    report = _run(cases, command, jobs, timeout_s)
+
+    from kproto_server.conformance import reports
+
+    if "--quiet" not in given:
+        write(sys.stdout, reports.as_text(report))
+    for path in paths:
+        text = reports.as_json(report) if path.endswith(".json") else reports.as_junit(report, fail_on)
+        _with_path(path, lambda path=path, text=text: output_file.write(path, text))  # type: ignore[misc]
+    return BAD if any(reports.regressions(report, fail_on, baseline)) else 0
+
+
+def _run(cases: Sequence[ClientCase], command: Sequence[str], jobs: int, timeout_s: int) -> ClientReport:
+    from kproto_server.conformance.all_cases import ClientDoesNotCopy, run_cases
+    from kproto_server.conformance.client_run import ClientNotStarted
+
+    def show(verdict: Verdict, left: int) -> None:
+        if sys.stderr.isatty():
+            write(sys.stderr, f"\r\x1b[K{verdict.case.name}: {verdict.grade}, {left} left" + ("" if left else "\n"))
+        else:
+            write(sys.stderr, f"{verdict.case.name}: {verdict.grade}, {left} left\n")
+
+    try:
+        return run_cases(cases, command, jobs=jobs, timeout_s=timeout_s, on_verdict=show)
+    except (ClientNotStarted, ClientDoesNotCopy) as error:
+        raise CLIENT.error(str(error)) from None
+
+
+def _cases(given: dict[str, list[str]]) -> list[ClientCase]:
+    from kproto_server.conformance.cases import chosen
+
+    names = [name.strip() for name in given["--only"][-1].split(",")] if "--only" in given else []
+    try:
+        return chosen(names)
+    except KeyError as error:
+        raise CLIENT.error(f"--only: no case {error.args[0]!r}: kproto conform client --list names them") from None
+
+
+def _list(cases: Sequence[ClientCase]) -> int:
+    lines = [f"{each.name}\n    {each.text}\n    {each.reference}\n" for each in cases]
+    write(sys.stdout, "".join(lines))
+    return 0
+
+
+def _fail_on(given: dict[str, list[str]]) -> Grade:
+    from kproto_server.conformance.verdict import Grade
+
+    name = given["--fail-on"][-1] if "--fail-on" in given else FAIL_ON[0]
+    if name not in FAIL_ON:
+        raise CLIENT.error(f"--fail-on can't be {name!r}: use {' or '.join(FAIL_ON)}")
+    return Grade(name)
+
+
+def _baseline(path: str) -> dict[str, Grade]:
+    from kproto_server.conformance.reports import NoBaseline, graded_in
+
+    try:
+        return graded_in(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CLIENT.error(f"--baseline: can't read {path!r}: {error.strerror}") from None
+    except (NoBaseline, UnicodeDecodeError) as error:
+        raise CLIENT.error(f"--baseline: {path!r}: {error}") from None
+
+
+def _report_path(path: str) -> str:
+    if not path.endswith(SUFFIXES):
+        raise CLIENT.error(f"--report can't be {path!r}: its name has to end with {' or '.join(SUFFIXES)}")
+    _with_path(path, lambda: output_file.check_writable(path))
+    return path
+
+
+def _with_path(path: str, action: Callable[[], object]) -> None:
+    try:
+        action()
+    except OSError as error:
+        raise CLIENT.error(f"--report: can't write {path!r}: {error.strerror}") from None

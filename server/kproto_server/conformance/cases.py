@@ -1,0 +1,228 @@
+"""The cases for a client under test: what the broker does once while the client works, and the reference of each.
+
+Every case is the same day of a client: it reads records of one topic in a group, writes each to another topic, and
+commits. A case adds fault rules to it, or an older broker. The client is expected to lose no record, to write none
+twice, and to go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kproto_server.faults.rule import FaultRule
+Action: TypeAlias = Literal["rebalance", "expire-member", "move-coordinator", "move-leader"]
+
+TIMES = 2
+"""So many requests get an error: one would not show whether a client retries again."""
+THROTTLE_MS = 500
+DELAY_MS = 1000
+HALF_RESPONSE_BYTES = 9
+"""The size, the correlation id and one byte more."""
+
+RETRIABLE = "Kafka protocol guide, error codes: {} is retriable"
+REPEATABLE = "Kafka protocol guide, error codes: {} asks the member to rejoin"
+
+
+class ClientCase(NamedTuple):
+    """What happens to a client under test."""
+
+    name: str
+    """As ``--only`` takes it."""
+    text: str
+    """What the broker does, in a sentence."""
+    reference: str
+    """What says how a client should respond to it."""
+    faults: tuple[FaultRule, ...] = ()
+    kafka_version: str = "latest"
+    """The release that the broker behaves as."""
+    action: Action | None = None
+    """What happens in the broker when the client has copied the first records."""
+    brokers: int = 1
+
+
+_BASIC = (
+    ClientCase("no-fault", "The broker does nothing wrong.", "the time of all other cases is compared with this one's"),
+    ClientCase(
+        "api-versions-unsupported",
+        "The first ApiVersions requests get UNSUPPORTED_VERSION, in a response of version 0.",
+        "KIP-511: the client sends ApiVersions again, in a version that the response names",
+        ({"api": "ApiVersions", "versions": "1-", "error": "UNSUPPORTED_VERSION", "times": TIMES},),
+    ),
+    ClientCase(
+        "oldest-broker",
+        "The broker is Kafka 0.10.0: Fetch and Produce v2, no transactions, no idempotence.",
+        "KIP-35: the client uses versions that the broker names",
+        kafka_version="0.10.0",
+    ),
+    ClientCase(
+        "older-broker",
+        "The broker is Kafka 2.0.",
+        "KIP-35: the client uses versions that the broker names",
+        kafka_version="2.0",
+    ),
+    ClientCase(
+        "newest-broker",
+        "The broker is Kafka 4.4, without the versions that KIP-896 removed.",
+        "KIP-896: the client's versions are served by Kafka 4",
+        kafka_version="4.4",
+    ),
+    ClientCase(
+        "unknown-apis",
+        "ApiVersions does not list FindCoordinator beyond v2, Fetch beyond v4 and Produce beyond v3.",
+        "KIP-35: the client uses versions that the broker names",
+        ({"api": "ApiVersions", "max_versions": {"FindCoordinator": 2, "Fetch": 4, "Produce": 3}},),
+    ),
+    ClientCase(
+        "split-responses",
+        "Each response to one of the first hundred requests comes in pieces of one byte.",
+        "Kafka protocol guide, network: a response has a size, and TCP may split it anywhere",
+        ({"chunk_bytes": 1, "chunk_interval_ms": 0, "times": 100},),
+    ),
+    ClientCase(
+        "throttled-fetch",
+        f"Three Fetch responses have a throttle time of {THROTTLE_MS} ms, and the broker reads nothing meanwhile.",
+        "KIP-219: the client waits for the throttle time",
+        ({"api": "Fetch", "throttle_ms": THROTTLE_MS, "times": 3},),
+    ),
+    ClientCase(
+        "throttled-produce",
+        f"The first two Produce responses have a throttle time of {THROTTLE_MS} ms, and the broker reads nothing "
+        "meanwhile.",
+        "KIP-219: the client waits for the throttle time",
+        ({"api": "Produce", "throttle_ms": THROTTLE_MS, "times": 2},),
+    ),
+    ClientCase(
+        "rebalance",
+        "The coordinator begins a rebalance while the member works.",
+        "KIP-62: a member rejoins within a heartbeat, and goes on",
+        action="rebalance",
+    ),
+    ClientCase(
+        "member-expired",
+        "The session of the member expires while it works: UNKNOWN_MEMBER_ID.",
+        "KIP-62: a member that the group does not know joins anew, and goes on",
+        action="expire-member",
+    ),
+    ClientCase(
+        "coordinator-moved",
+        "Another broker becomes the coordinator of the group while the member works, and loads for a second.",
+        RETRIABLE.format("NOT_COORDINATOR, as COORDINATOR_LOAD_IN_PROGRESS,"),
+        action="move-coordinator",
+        brokers=3,
+    ),
+    ClientCase(
+        "leader-moved",
+        "Another broker becomes the leader of both partitions of the input and of the output.",
+        RETRIABLE.format("NOT_LEADER_OR_FOLLOWER"),
+        action="move-leader",
+        brokers=3,
+    ),
+    ClientCase(
+        "slow-responses",
+        f"The first twenty responses come {DELAY_MS // 4} ms late.",
+        "request.timeout.ms: a response within it is no failure",
+        ({"delay_ms": DELAY_MS // 4, "times": 20},),
+    ),
+)
+
+_RETRIED = {
+    "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
+    "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"),
+    "JoinGroup": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"),
+    "SyncGroup": ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"),
+    "Heartbeat": ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"),
+    "OffsetFetch": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+    "OffsetCommit": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"),
+    "ListOffsets": ("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE"),
+    "Fetch": ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "KAFKA_STORAGE_ERROR"),
+    "Produce": ("NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS", "LEADER_NOT_AVAILABLE", "REQUEST_TIMED_OUT"),
+    "InitProducerId": ("COORDINATOR_LOAD_IN_PROGRESS",),
+}
+"""The retriable errors of each API in a consumer's and a producer's day."""
+
+_REJOINED = {"JoinGroup": ("UNKNOWN_MEMBER_ID",), "SyncGroup": ("REBALANCE_IN_PROGRESS",)}
+"""Errors after which a member joins again. Those that would leave a member behind in the group, which a real broker has
+removed by then, are cases with an action."""
+
+_CLOSED = (
+    "ApiVersions",
+    "Metadata",
+    "FindCoordinator",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "OffsetFetch",
+    "OffsetCommit",
+    "ListOffsets",
+    "Fetch",
+    "Produce",
+)
+
+
+def _errors() -> Iterator[ClientCase]:
+    for apis, reference, what in (
+        (_RETRIED, RETRIABLE, "The first {} {} requests get {}."),
+        (_REJOINED, REPEATABLE, ""),
+    ):
+        for api, names in apis.items():
+            for name in names:
+                rule: FaultRule = {"api": api, "error": name, "times": TIMES if what else 1}
+                text = what.format(TIMES, api, name) if what else f"One {api} request gets {name}."
+                yield ClientCase(
+                    f"{_kebab(api)}-{name.lower().replace('_', '-')}", text, reference.format(name), (rule,)
+                )
+
+
+def _connections() -> Iterator[ClientCase]:
+    reference = "Kafka protocol guide, network: a client connects again after its connection has ended"
+    for api in _CLOSED:
+        yield ClientCase(
+            f"{_kebab(api)}-closed",
+            f"The connection of the first {api} request is closed instead of a response.",
+            reference,
+            ({"api": api, "close": True, "times": 1},),
+        )
+    for api in ("OffsetCommit", "Produce"):
+        yield ClientCase(
+            f"{_kebab(api)}-response-lost",
+            f"The first {api} request takes effect, and the connection is closed instead of a response.",
+            "KIP-98: an idempotent producer does not write records twice"
+            if api == "Produce"
+            else "Kafka protocol guide: a commit may be repeated",
+            ({"api": api, "close": True, "when": "after", "times": 1},),
+        )
+    for api in ("Fetch", "SyncGroup", "Metadata"):
+        yield ClientCase(
+            f"{_kebab(api)}-half-response",
+            f"The connection ends after {HALF_RESPONSE_BYTES} bytes of the first {api} response.",
+            reference,
+            ({"api": api, "truncate_bytes": HALF_RESPONSE_BYTES, "times": 1},),
+        )
+
+
+def _kebab(api: str) -> str:
+    """Return ``offset-commit`` for ``OffsetCommit``."""
+    return "".join(f"-{each.lower()}" if each.isupper() else each for each in api).lstrip("-")
+
+
+NO_FAULT = _BASIC[0]
+CASES: dict[str, ClientCase] = {case.name: case for case in (*_BASIC, *_errors(), *_connections())}
+"""By name."""
+
+
+def chosen(names: Sequence[str]) -> list[ClientCase]:
+    """Return the cases of these names, or of all that begin with one of them; of no names: all cases.
+
+    Raises:
+        KeyError: no case has a name, or begins with it.
+    """
+    found: dict[str, ClientCase] = {}
+    for name in names:
+        matching = {each: case for each, case in CASES.items() if each == name or each.startswith(f"{name}-")}
+        if not matching:
+            raise KeyError(name)
+        found |= matching
+    return [case for case in CASES.values() if case.name in found] if names else list(CASES.values())
