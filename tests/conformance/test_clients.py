@@ -11,7 +11,7 @@ import pytest
 from kproto_server.broker.broker import Broker
 from kproto_server.conformance.cases import CASES, ClientCase, chosen
 from kproto_server.conformance.client_run import run_case
-from kproto_server.conformance.verdict import Grade, judge
+from kproto_server.conformance.verdict import Grade, verdict_on
 from tests.commandline.commands import kproto
 from tests.fixture_files import FIXTURES
 
@@ -54,7 +54,7 @@ def test_the_rules_of_each_case_are_possible(case: ClientCase) -> None:
 def test_a_client_recovers(library: str) -> None:
     command = [sys.executable, str(COPIERS / f"copy_with_{library}.py")]
     for case in chosen(["join-group-closed", "produce-not-enough-replicas"]):
-        verdict = judge(case, run_case(case, command, timeout_s=TIMEOUT_S).seen, TIMEOUT_S)
+        verdict = verdict_on(case, run_case(case, command, timeout_s=TIMEOUT_S).seen, TIMEOUT_S)
         assert (verdict.grade, verdict.reason) == (Grade.PASS, "")
         assert verdict.seen.requests[0].endswith(("no response", "NOT_ENOUGH_REPLICAS"))
 
@@ -65,7 +65,7 @@ def test_a_planted_defect_is_found(defect: str, tmp_path: Path) -> None:
     program = tmp_path / "defective_copier.py"
     program.write_text(planted + (COPIERS / "copy_with_kafka_python.py").read_text())
     found = run_case(CASES[name], [sys.executable, str(program)], timeout_s=6.0)
-    verdict = judge(CASES[name], found.seen, 0.0)
+    verdict = verdict_on(CASES[name], found.seen, 0.0)
     assert verdict.grade is Grade.FAIL
     assert reason in verdict.reason
     assert found.client.startswith("kafka-python ")

@@ -17,7 +17,7 @@ from kproto_server.conformance.reports import (
     graded_in,
     regressions,
 )
-from kproto_server.conformance.verdict import Grade, Seen, judge
+from kproto_server.conformance.verdict import Grade, Seen, verdict_on
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ from kproto_server.conformance.verdict import Grade, Seen, judge
     ],
 )
 def test_a_verdict_says_what_is_worst(seen: Seen, grade: Grade, reason: str) -> None:
-    assert judge(NO_FAULT, seen, 2.0)[1:3] == (grade, reason)
+    assert verdict_on(NO_FAULT, seen, 2.0)[1:3] == (grade, reason)
 
 
 def report() -> ClientReport:
     cases = list(CASES.values())[:4]
     seen = (Seen(20), Seen(20, repeated=2, requests=("  0.000 s  Fetch v4: no error",)), Seen(20, fired=0), Seen(20, 1))
-    verdicts = [judge(case, each, 1.0) for case, each in zip(cases, seen, strict=True)]
+    verdicts = [verdict_on(case, each, 1.0) for case, each in zip(cases, seen, strict=True)]
     return ClientReport("kafka-python 3.0.12", ("./copy",), verdicts)
 
 

@@ -9,7 +9,7 @@ from kproto.errors import KprotoError
 from kproto_server.conformance.cases import NO_FAULT
 from kproto_server.conformance.client_run import run_case
 from kproto_server.conformance.reports import ClientReport
-from kproto_server.conformance.verdict import Grade, judge
+from kproto_server.conformance.verdict import Grade, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def run_cases(
         ClientDoesNotCopy: without a fault, it does not do what all cases build on.
     """
     first = run_case(NO_FAULT, command, timeout_s=timeout_s)
-    without_fault = judge(NO_FAULT, first.seen, first.seen.seconds)
+    without_fault = verdict_on(NO_FAULT, first.seen, first.seen.seconds)
     if without_fault.grade is not Grade.PASS:
         raise ClientDoesNotCopy(
             f"without any fault: {without_fault.reason}. It has to copy KPROTO_TOPIC to KPROTO_OUTPUT_TOPIC in the "
@@ -49,7 +49,7 @@ def run_cases(
     def verdict_of(case: ClientCase) -> Verdict:
         if case is NO_FAULT:
             return without_fault
-        return judge(case, run_case(case, command, timeout_s=timeout_s).seen, first.seen.seconds)
+        return verdict_on(case, run_case(case, command, timeout_s=timeout_s).seen, first.seen.seconds)
 
     verdicts: list[Verdict] = []
     with ThreadPoolExecutor(jobs) as pool:

@@ -103,7 +103,7 @@ _BASIC = (
     ClientCase(
         "member-expired",
         "The session of the member expires while it works: UNKNOWN_MEMBER_ID.",
-        "KIP-62: a member that the group does not know joins anew, and goes on",
+        "KIP-62: a member that the group does not know joins again, and goes on",
         action="expire-member",
     ),
     ClientCase(

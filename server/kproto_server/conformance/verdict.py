@@ -1,4 +1,4 @@
-"""Judge what a client under test did in one case. Pure: what was seen comes in, a verdict goes out."""
+"""Grade what a client under test did in one case. Pure: what was seen comes in, a verdict goes out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     missing: int = 0
     """Records that are not in the output topic."""
     lost: int = 0
-    """Of these, records behind which the group has committed: nobody reads them again."""
+    """Of these, records behind which the group has committed: no member reads them again."""
     repeated: int = 0
     """Copies beyond the first one of a record."""
     is_committed: bool = True
@@ -47,7 +47,7 @@ class Seen(NamedTuple):
     seconds: float = 0.0
     """From the client's start until all was copied and committed, or until the end of the wait."""
     exit_code: int | None = None
-    """None: the client ran until it was told to end."""
+    """None: the client ran until it got SIGTERM."""
     last_error_line: str = ""
     requests: Sequence[str] = ()
     """The first requests from the fault on, a line each."""
@@ -63,7 +63,7 @@ class Verdict(NamedTuple):
     seen: Seen
 
 
-def judge(case: ClientCase, seen: Seen, no_fault_s: float) -> Verdict:
+def verdict_on(case: ClientCase, seen: Seen, no_fault_s: float) -> Verdict:
     """Return the verdict; ``no_fault_s``: how long the same client takes without faults."""
     grade, reason = _graded(seen, no_fault_s)
     return Verdict(case, grade, reason, seen)
