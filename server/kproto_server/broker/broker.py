@@ -25,6 +25,7 @@ from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.controls import BrokerControls
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
+from kproto_server.configuration.key_stores import has_own_stores
 from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS, Address, listeners_of
 from kproto_server.configuration.settings import Settings
 from kproto_server.network.listening import bracketed, open_sockets
@@ -175,7 +176,8 @@ class Broker(BrokerControls):
         self._security: Security | None = None
         """From `start` to `stop`, if the listeners have TLS or SASL."""
         has_tls = tls is not None or tls_directory is not None
-        if has_tls or sasl or users or self.settings.is_set("sasl.enabled.mechanisms"):
+        has_mechanisms = self.settings.is_set("sasl.enabled.mechanisms")
+        if has_tls or sasl or users or has_mechanisms or has_own_stores(self.settings):
             from kproto_server.broker.security import SecurityOptions
 
             mechanisms = (sasl,) if isinstance(sasl, str) else tuple(sasl)

@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
+from kproto_server.configuration.key_stores import has_own_stores
 from kproto_server.configuration.listeners import PLAINTEXT, WITH_SASL, WITH_TLS, protocol_name
 from kproto_server.network.accepting import ListenerSecurity
 from kproto_server.security.client_settings import CLIENTS, Access, Login, variables
@@ -50,10 +51,15 @@ class SecurityOptions(NamedTuple):
         Raises:
             UsageError: an option is wrong, or needs another one.
         """
+        own_stores = has_own_stores(settings)
         if self.tls is not None:
             from kproto_server.broker.tls import certificate_kind
 
             certificate_kind(self.tls)
+            if own_stores and self.tls_directory is not None:
+                raise UsageError(f"{own_stores[0]} has certificates: leave out the directory that keeps others")
+        elif own_stores:
+            raise UsageError(f"{own_stores[0]} needs TLS: give tls (auto), too")
         elif self.tls_directory is not None:
             raise UsageError("a directory for the files of TLS needs TLS: give tls, too")
         unknown = [name for name in self.mechanisms if name not in MECHANISMS]

@@ -6,6 +6,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
+from kproto_server.configuration.key_stores import has_own_stores
 from kproto_server.security.certificates import CertificateKind
 from kproto_server.security.principals import PrincipalMapper, subject_of
 from kproto_server.security.tls_files import TlsFiles
@@ -36,7 +37,7 @@ class Tls:
         path = self._temporary.name if self._temporary is not None else directory
         assert path is not None
         try:
-            self.files: TlsFiles = TlsFiles(path, tuple(hosts), kind)
+            self.files: TlsFiles = _files(path, hosts, kind, settings)
             self.context(settings)
         except OSError as error:
             self.close()
@@ -48,7 +49,7 @@ class Tls:
     @property
     def wants_client_certificate(self) -> bool:
         """Whether clients need a certificate (`ssl.client.auth`)."""
-        return self._settings.str("ssl.client.auth") == "required"
+        return self._settings.str("ssl.client.auth") == "required" and self.files.client_certificate_file.exists()
 
     def context(self, settings: Settings) -> ssl.SSLContext:
         """Return the context of the connections to a node with these settings, which may change.
@@ -65,8 +66,8 @@ class Tls:
             found = self._contexts[key] = server_context(
                 str(self.files.certificate_file),
                 str(self.files.key_file),
-                has_weak_key=self.files.kind is CertificateKind.WEAK_KEY,
-                client_ca_file=str(self.files.ca_file),
+                has_weak_key=self.files.has_weak_key,
+                client_ca_file=str(self.files.client_ca_file),
                 client_auth=client_auth,
                 protocols=[name.strip() for name in protocols.split(",")],
             )
@@ -95,6 +96,19 @@ class Tls:
             self._temporary.cleanup()
 
 
+def _files(path: str, hosts: Iterable[str], kind: CertificateKind, settings: Settings) -> TlsFiles:
+    """Return the files of certificates that kproto makes, or of the key store in the settings."""
+    if not has_own_stores(settings):
+        return TlsFiles(path, tuple(hosts), kind)
+    from kproto_server.broker.own_stores import OwnStores, OwnTlsFiles  # most brokers have none
+
+    stores = OwnStores.of(settings)
+    assert stores is not None, "the settings have some"
+    if kind is not CertificateKind.AUTO:
+        raise UsageError(f"tls={kind.value}: a broker with a key store of its own has no such certificate: give auto")
+    return OwnTlsFiles(path, stores)
+
+
 class BrokerTls:
     """TLS of a running `Broker`: the files that clients need, and its certificate."""
 
@@ -108,11 +122,12 @@ class BrokerTls:
         return self._tls.files
 
     def use(self, certificate: str) -> None:
-        """Give the connections from now on another certificate: auto (a right one), expired, not-yet-valid, wrong-name,
+        """Give the connections from now on another certificate: auto (a right one, or the own key store, which is read
+        again), expired, not-yet-valid, wrong-name,
         unknown-ca, revoked, or weak-key.
 
         Raises:
-            UsageError: there is no such kind.
+            UsageError: there is no such kind, or the own key store cannot be read: the certificate stays.
             OSError: a file cannot be written.
         """
         self._run(lambda _: self._tls.use(certificate_kind(certificate)))

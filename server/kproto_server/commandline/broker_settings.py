@@ -45,6 +45,7 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
     Raises:
         CommandLineError: the file can't be read, or settings are invalid; the text has a line for each fault.
     """
+    from kproto_server.configuration.key_stores import STORE_SETTINGS
     from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS
     from kproto_server.configuration.settings import Settings
 
@@ -61,7 +62,10 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
         assignments = [one for one in assignments if one.partition("=")[0].strip() not in listeners]
     faults, warnings = [], []
     try:
-        result.settings, ignored = result.settings.with_config_file(properties)
+        unused = [] if "--tls" in given else sorted(STORE_SETTINGS & properties.keys())
+        used = {name: value for name, value in properties.items() if name not in unused}
+        result.settings, ignored = result.settings.with_config_file(used)
+        ignored += unused
         warnings = [f"these settings mean nothing here: {', '.join(ignored)}"] if ignored else []
     except ValueError as error:
         faults.append(error)

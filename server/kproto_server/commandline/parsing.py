@@ -9,6 +9,7 @@ from kproto_server.commandline.arguments import Command, whole_number
 from kproto_server.commandline.broker_settings import checked, configuration, last
 from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, PROXY, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
+from kproto_server.configuration.key_stores import has_own_stores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def _broker(command: Command, given: Given, settings: Settings, *, default_log_l
 def _security(command: Command, given: Given, settings: Settings) -> tuple[SecurityOptions | None, Settings]:
     """Return what the listeners have, and the settings with it."""
     names = SECURITY_NAMES & given.keys()
-    if not names and not settings.is_set("sasl.enabled.mechanisms"):
+    if not names and not settings.is_set("sasl.enabled.mechanisms") and not has_own_stores(settings):
         return None, settings
     from kproto_server.broker.security import SecurityOptions
 

@@ -167,6 +167,16 @@ _TABLE = (
         since=(0, 9),
     ),
     Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", since=(2, 2)),
+    Setting("ssl.keystore.location", STRING, None, since=(0, 9)),
+    Setting("ssl.keystore.type", STRING, "JKS", since=(0, 9)),
+    Setting("ssl.keystore.password", PASSWORD, None, since=(0, 9)),
+    Setting("ssl.key.password", PASSWORD, None, since=(0, 9)),
+    Setting("ssl.keystore.certificate.chain", PASSWORD, None, since=(2, 7)),
+    Setting("ssl.keystore.key", PASSWORD, None, since=(2, 7)),
+    Setting("ssl.truststore.location", STRING, None, since=(0, 9)),
+    Setting("ssl.truststore.type", STRING, "JKS", since=(0, 9)),
+    Setting("ssl.truststore.password", PASSWORD, None, since=(0, 9)),
+    Setting("ssl.truststore.certificates", PASSWORD, None, since=(2, 7)),
     # SASL.
     Setting(
         "sasl.enabled.mechanisms",

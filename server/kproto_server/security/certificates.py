@@ -74,7 +74,7 @@ class KeyPair(NamedTuple):
     def pkcs12(self, authority: Authority) -> bytes:
         """Return a key store for Java, with the certificate of the CA behind this one."""
         return serialize_key_and_certificates(
-            b"kproto", self.key, self.certificate, [authority.pair.certificate], _encryption()
+            b"kproto", self.key, self.certificate, [authority.pair.certificate], encryption()
         )
 
 
@@ -137,7 +137,7 @@ class Authority(NamedTuple):
 
     def trust_store(self) -> bytes:
         """Return a PKCS12 trust store for Java."""
-        return serialize_java_truststore([PKCS12Certificate(self.pair.certificate, b"kproto-ca")], _encryption())
+        return serialize_java_truststore([PKCS12Certificate(self.pair.certificate, b"kproto-ca")], encryption())
 
     def _issue(
         self,
@@ -186,10 +186,10 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _encryption() -> KeySerializationEncryption:
+def encryption() -> KeySerializationEncryption:
     """Return the encryption of PKCS12 files: the one that Java 8 reads, too."""
     builder = PrivateFormat.PKCS12.encryption_builder().kdf_rounds(10_000).hmac_hash(hashes.SHA1())  # noqa: S303
     return builder.key_cert_algorithm(PBES.PBESv1SHA1And3KeyTripleDESCBC).build(PASSWORD.encode())
 
 
-__all__ = ["PASSWORD", "Authority", "CertificateKind", "KeyPair"]
+__all__ = ["PASSWORD", "Authority", "CertificateKind", "KeyPair", "encryption"]

@@ -51,6 +51,11 @@ class TlsFiles:
         return self.directory / "ca.pem"
 
     @property
+    def client_ca_file(self) -> Path:
+        """The CA that signs the certificates of clients, in PEM."""
+        return self.ca_file
+
+    @property
     def revocation_list_file(self) -> Path:
         """The certificates that the CA has revoked, in PEM."""
         return self.directory / "ca.crl"
@@ -94,6 +99,7 @@ class TlsFiles:
         self._write(self.certificate_file, made.certificate_pem)
         self._write(self.key_file, made.key_pem, PRIVATE)
         self.kind: CertificateKind = kind
+        self.has_weak_key: bool = kind is CertificateKind.WEAK_KEY
 
     def _stored_authority(self) -> Authority:
         """Return the CA of the directory; make it if there is none."""
