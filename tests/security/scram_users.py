@@ -111,6 +111,20 @@ STEPS: tuple[Step, ...] = (
     describe(ODD_NAME, "a%2Cb"),
     alter(deleted(ODD_NAME), deleted("a,b")),
     describe_all(),
+    # Many users: the order is that of hash tables.
+    alter(*(upserted(f"user-{n}") for n in range(40))),
+    describe_all(),
+    describe(*(f"user-{n}" for n in range(0, 60, 7))),
+    alter(*(upserted(f"user-{n}") for n in (9, 7, 5, 3)), *(deleted(f"unknown-{n}") for n in range(3))),
+    alter(*(upserted(f"user-{n}") for n in (9, 7, 5, 3, 1)), *(deleted(f"unknown-{n}") for n in range(9))),
+    alter(*(upserted(f"few-{n}", 1, 1) for n in range(6)), *(deleted(f"bad-{n}", 9) for n in range(6))),
+    alter(*(upserted(f"few-{n}", 1, 1) for n in range(2)), *(deleted(f"bad-{n}", 9) for n in range(2))),
+    alter(*(upserted(f"user-{n}") for n in (*range(7), *range(7)))),
+    alter(*(upserted(f"user-{n}", 2) for n in (1, 2, 3, 1, 2, 3))),
+    alter(*(deleted(f"user-{n}") for n in (*range(20), *range(15, 30), *range(50, 60))), upserted("few", 1, 1)),
+    alter(*(deleted(f"user-{n}") for n in range(40))),
+    alter(*(deleted(f"user-{n}") for n in range(40))),
+    describe_all(),
 )
 
 

@@ -12,6 +12,7 @@ from kproto.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from kproto.scala_hash_map import SMALL, in_scala_order, pairs_in_tree
 from kproto_server.handlers._controller import not_controller
 from kproto_server.security.users import ITERATIONS, ITERATIONS_MAX, SCRAM_TYPES, credential_of_salted
 
@@ -98,23 +99,30 @@ def _plan_of_quorum(request: AlterUserScramCredentialsRequest, credentials: Scra
 
 
 def _plan_of_zookeeper(request: AlterUserScramCredentialsRequest, credentials: ScramCredentials) -> Results:
-    """Return what a controller with ZooKeeper decides: a user may be named once for each mechanism."""
-    results: Results = {}
+    """Return what a controller with ZooKeeper decides: a user may be named once for each mechanism.
+
+    Each reason has a Scala map or set of its own.
+    """
+    illegal: Results = {}
     for deletion in request.deletions:
         if refusal := _fault(deletion):
-            results[deletion.name] = refusal
+            illegal[deletion.name] = refusal
     for upsertion in request.upsertions:
         if refusal := _fault(upsertion) or _fault_of_numbers(upsertion):
-            results[upsertion.name] = refusal
-    named = _named(request)
-    counts = Counter((one.name, one.mechanism) for one in named if one.name not in results)
-    results |= {name: TWICE for (name, _), count in counts.items() if count > 1}
-    results |= {
-        deletion.name: MISSING
+            illegal[upsertion.name] = refusal
+    results: Results = {name: illegal[name] for name in in_scala_order(illegal)}
+    named = [(one.name, one.mechanism) for one in _named(request) if one.name not in results]
+    twice = pairs_in_tree(pair for pair, count in Counter(named).items() if count > 1)
+    results |= dict.fromkeys(in_scala_order(name for name, _ in twice), TWICE)
+    possible = in_scala_order(name for name, _ in named if name not in results)
+    missing = (
+        deletion.name
         for deletion in request.deletions
         if deletion.name not in results and _missing(deletion, credentials)
-    }
-    return results | {one.name: None for one in named if one.name not in results}
+    )
+    results |= dict.fromkeys(in_scala_order(missing), MISSING)
+    altered = (name for name in possible if name not in results)
+    return results | dict.fromkeys(in_scala_order(altered, is_tree=len(possible) > SMALL))
 
 
 def _named(request: AlterUserScramCredentialsRequest) -> list[ScramCredentialDeletion | ScramCredentialUpsertion]:
