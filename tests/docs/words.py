@@ -132,8 +132,12 @@ def is_excepted(path: str, line: str) -> bool:
 
 def findings_in(path: str, text: str) -> list[Finding]:
     """Return what a file's name and lines say that has another word."""
-    rules = [rule for rule in RULES if path.startswith(rule.where)]
-    found = []
+    # Most files match few rules, and a search of a whole file takes a tenth of a search of each line.
+    whole = f"{path}\n{text}"
+    rules = [rule for rule in RULES if path.startswith(rule.where) and rule.pattern.search(whole)]
+    found: list[Finding] = []
+    if not rules:
+        return found
     for line_number, line in enumerate([path, *text.splitlines()]):
         matches = [(match.group(), rule.instead) for rule in rules for match in rule.pattern.finditer(line)]
         if matches and not is_excepted(path, line):
