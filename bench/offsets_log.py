@@ -79,8 +79,10 @@ class _Log:
         self.parts, self.size, self.base_offset = [], 0, self.next_offset
 
 
-def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: int = 16 << 20, seed: int = 1) -> int:
-    """Write a log.dir with about ``commits`` records; return their number.
+def make_log(
+    log_dir: Path, commits: int, *, groups: int = 1500, segment_size: int = 16 << 20, seed: int = 1, hours: int = HOURS
+) -> int:
+    """Write a log.dir with about ``commits`` records of so many hours; return their number.
 
     All partitions of the offsets topic exist; those without a group are empty.
     """
@@ -93,7 +95,7 @@ def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: i
     written = turn = 0
     while written < commits:
         group = made[bisect(weights, source.random() * weights[-1])]
-        timestamp_ms = START_MS + HOURS * 3600 * 1000 * written // commits
+        timestamp_ms = START_MS + hours * 3600 * 1000 * written // commits
         group.log.append(_records(group, turn, timestamp_ms), timestamp_ms)
         written += len(group.keys)
         turn += 1
