@@ -140,6 +140,7 @@ def test_mistakes_have_problem_details(monkeypatch: pytest.MonkeyPatch) -> None:
             ({"brokers": 0}, "at least one node"),
             ({"settings": {"no.such": 1}}, "no.such"),
             ({"settings": {"sasl.oauthbearer.jwks.endpoint.url": "file:///x"}}, "may name a file of this machine"),
+            ({"settings": {"ssl.keystore.location": "/x"}, "tls": "auto"}, "may name a file of this machine"),
             ({"clock": "wrong"}, "clock 'wrong' is not known"),
             ({"data": "/tmp"}, "has no argument 'data'"),  # noqa: S108
             ({"seed": "/etc/passwd"}, "seed is an object"),

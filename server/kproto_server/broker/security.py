@@ -10,12 +10,13 @@ from kproto_server.configuration.key_stores import has_own_stores
 from kproto_server.configuration.listeners import PLAINTEXT, WITH_SASL, WITH_TLS, protocol_name
 from kproto_server.network.accepting import ListenerSecurity
 from kproto_server.security.client_settings import CLIENTS, Access, Login, variables
-from kproto_server.security.oauth import SignedTokens, jwks_keys, unsecured_bearer
+from kproto_server.security.oauth import JWKS_URL, unsecured_bearer
 from kproto_server.security.sasl import MECHANISMS, OAUTHBEARER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from kproto_server.broker.jwks import SigningKeys
     from kproto_server.broker.tls import Tls
     from kproto_server.configuration.listeners import Listener
     from kproto_server.configuration.settings import Settings
@@ -28,9 +29,6 @@ MECHANISMS_SETTING = "sasl.enabled.mechanisms"
 DEFAULT_USER = "kproto"
 """The user of a broker that was given none; each broker makes a password for it."""
 PASSWORD_BYTES = 12
-JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
-JWKS_LIMIT_S = 10.0
-"""Real time in which an endpoint has to send its keys, at the start of the broker."""
 
 
 class SecurityOptions(NamedTuple):
@@ -77,34 +75,6 @@ class SecurityOptions(NamedTuple):
         return settings.with_values({MECHANISMS_SETTING: ",".join(self.mechanisms)})
 
 
-def _signed_tokens(settings: Settings) -> SignedTokens:
-    """Return how tokens are validated by the keys of `sasl.oauthbearer.jwks.endpoint.url`.
-
-    Raises:
-        UsageError: the keys cannot be read.
-    """
-    import urllib.request
-
-    url = settings.str(JWKS_URL)
-    if not url.startswith(("file:", "http://", "https://")):
-        raise UsageError(f"{JWKS_URL} can't be {url!r}: give a URL with file, http or https")
-    try:
-        with urllib.request.urlopen(url, timeout=JWKS_LIMIT_S) as response:  # noqa: S310 - the schemes are checked
-            keys = jwks_keys(response.read().decode())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{JWKS_URL}: can't read {url!r}: {error}") from None
-    audience = "sasl.oauthbearer.expected.audience"
-    issuer = "sasl.oauthbearer.expected.issuer"
-    return SignedTokens(
-        keys,
-        [name.strip() for name in settings.str(audience).split(",")] if settings.is_set(audience) else (),
-        settings.str(issuer) if settings.is_set(issuer) else None,
-        settings.str("sasl.oauthbearer.sub.claim.name"),
-        settings.str("sasl.oauthbearer.scope.claim.name"),
-        settings.int("sasl.oauthbearer.clock.skew.seconds"),
-    )
-
-
 def protocols_of(listeners: Sequence[Listener]) -> dict[str, str]:
     """Return the security protocol of each listener by its name; that of the main one is empty."""
     return {one.name if index else "": one.protocol for index, one in enumerate(listeners)}
@@ -128,8 +98,13 @@ class Security:
         self.tls: Tls | None = None
         """None: without TLS."""
         self._validate: Validate = unsecured_bearer
+        self._signing_keys: SigningKeys | None = None
+        """Of tokens; None: tokens are not signed."""
         if OAUTHBEARER in options.mechanisms and settings.is_set(JWKS_URL):
-            self._validate = _signed_tokens(settings).bearer
+            from kproto_server.broker.jwks import SigningKeys
+
+            self._signing_keys = SigningKeys(settings)
+            self._validate = self._signing_keys.bearer
         self._main_protocol = protocol_name(has_tls=options.tls is not None, has_sasl=bool(options.mechanisms))
         if options.tls is not None:
             from kproto_server.broker.tls import Tls, certificate_kind
@@ -140,6 +115,8 @@ class Security:
         """Have the connections of a server be secured. ``protocols``: by listener, the main one with an empty name;
         empty: the main one has all that was asked for."""
         server.access = self
+        if self._signing_keys is not None:
+            self._signing_keys.begin(server)
         tls, new_authentication = self.tls, self._new_authentication(server)
         self._main_protocol = protocols.get("", self._main_protocol)
         for name, protocol in ({"": self._main_protocol} | dict(protocols)).items():

@@ -187,6 +187,7 @@ _TABLE = (
         since=(0, 9),
     ),
     Setting("sasl.oauthbearer.jwks.endpoint.url", STRING, None, since=(3, 1)),
+    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, "3600000", low=1, since=(3, 1)),
     Setting("sasl.oauthbearer.expected.audience", LIST, None, changed=(((4, 2), ""),), since=(3, 1)),
     Setting("sasl.oauthbearer.expected.issuer", STRING, None, since=(3, 1)),
     Setting("sasl.oauthbearer.scope.claim.name", STRING, "scope", since=(3, 1)),

@@ -17,6 +17,7 @@ from kproto_server.broker.broker import Broker
 from kproto_server.control.problem import not_found
 from kproto_server.control.results import VARIABLES, Result
 from kproto_server.control.schema import INTEGER, STRING, a_list, an_object
+from kproto_server.security.oauth import JWKS_URL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +133,8 @@ def no_broker(number: int) -> Exception:
     return not_found(f"there is no broker {number}: POST /brokers starts one")
 
 
-JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+FILE_SETTINGS = frozenset({JWKS_URL, "ssl.keystore.location", "ssl.truststore.location"})
+"""Settings whose values name files, which a client of the control port does not read through a broker."""
 
 
 def start_broker(broker: BrokerControls, **options: Unpack[NewBroker]) -> RunningBroker:
@@ -147,8 +149,8 @@ def start_broker(broker: BrokerControls, **options: Unpack[NewBroker]) -> Runnin
     """
     given: dict[str, Any] = dict(options)
     if "settings" in given:
-        if JWKS_URL in given["settings"]:
-            raise ValueError(f"{JWKS_URL} may name a file of this machine: a further broker has none")
+        for name in FILE_SETTINGS & given["settings"].keys():
+            raise ValueError(f"{name} may name a file of this machine: a further broker has none")
         given["settings"] = {name: _setting(value) for name, value in given["settings"].items()}
     brokers, host = broker.run(
         lambda server: (_brokers_of(server), next(iter(server.state.cluster.nodes.values())).host)

@@ -30,6 +30,8 @@ CLIENT_MESSAGE = re.compile(
 AUTH = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
 ACKNOWLEDGED = b"\x01"
 """What a client sends when it has read that its token is refused."""
+JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+"""The setting that says where the keys of signed tokens are."""
 SIGNATURE_HASHES = {"RS256": "sha256", "ES256": "sha256"}
 COORDINATE_BYTES = 32
 """Size of each half of an ES256 signature."""
@@ -37,6 +39,14 @@ COORDINATE_BYTES = 32
 
 class InvalidToken(KprotoError):
     """A token is refused; the text is for the log, the client gets `invalid_token`."""
+
+
+class UnknownKey(InvalidToken):
+    """A token names a key that is not there."""
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__("a token of an unknown key")
+        self.key_id: str = key_id
 
 
 class InvalidMessage(KprotoError):
@@ -150,6 +160,8 @@ class SignedTokens(NamedTuple):
         from cryptography.exceptions import InvalidSignature
 
         algorithm, key_id = header.get("alg"), header.get("kid")
+        if isinstance(key_id, str) and key_id not in self.keys:
+            raise UnknownKey(key_id)
         candidates = list(self.keys.values()) if key_id is None else [self.keys[key_id]] if key_id in self.keys else []
         for key in candidates:
             try:
