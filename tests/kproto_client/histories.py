@@ -34,7 +34,6 @@ from tests.kproto_client.history_members import KINDS, SESSION_S, Member, Watch
 from tests.kproto_client.kafka_fixture import KafkaFixture, unique_name
 from tests.kproto_client.reset_cases import HOUR_MS, resets
 from tests.network.raw_client import RawClient
-from tests.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -107,7 +106,8 @@ class Work:
     buffer_bytes: int = 0
     """``parallel.rebalance.buffer.bytes`` of the members, 0: the default."""
     read_limit_s: float = 60.0
-    """For the records that are not delivered when the steps have ended, and for repeated calls of other clients."""
+    """For the first commits, for records that are not delivered when the steps have ended, and for repeated calls of
+    other clients."""
 
 
 class History:
@@ -170,7 +170,10 @@ class History:
         self._start(first=True)
         if self._strategy in ("earliest", "nearest", "none", SKIPPING):
             return  # nothing is skipped, or nothing is committed before it is read
-        wait_until(lambda: all(each >= 0 for each in self._committed(partitions)), "a commit of all partitions")
+        deadline = time.monotonic() + self._work.read_limit_s
+        while not all(each >= 0 for each in self._committed(partitions)):
+            assert time.monotonic() < deadline, f"not all partitions are committed\n{self._states()}"
+            time.sleep(0.05)
         if self._strategy != "earliest_on_start":
             for partition in with_records:  # older than the group
                 self._required_from[partition] = self._ends[partition]
@@ -289,8 +292,10 @@ class History:
             time.sleep(0.02)
         missing = {partition: each for partition, each in enumerate(self._missing()) if each}
         committed = self._committed(len(self._ends)) if missing else []
-        members = "\n".join(each.state() for each in self._members if missing and each.is_alive)
-        assert not missing, f"{self._strategy}, not delivered: {missing}, committed {committed}\n{members}"
+        assert not missing, f"{self._strategy}, not delivered: {missing}, committed {committed}\n{self._states()}"
+
+    def _states(self) -> str:
+        return "\n".join(each.state() for each in self._members if each.is_alive)
 
     def _missing(self) -> list[list[int]]:
         bounds = zip(self._required_from, self._ends, self._delivered, strict=True)

@@ -178,6 +178,8 @@ class Report:
 
     counts: Counter[str] = field(default_factory=Counter)
     longest_s: dict[str, float] = field(default_factory=dict)
+    disturbed_s: dict[str, float] = field(default_factory=dict)
+    """The longest disturbance of each name."""
     findings: list[str] = field(default_factory=list)
 
     def add(self, report: dict[str, Any]) -> None:
@@ -188,8 +190,13 @@ class Report:
 
     def lines(self) -> list[str]:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(self.counts.items()))
-        longest = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in sorted(self.longest_s.items()))
-        return [counts, f"longest over the timeout: {longest}", f"{len(self.findings)} findings", *self.findings]
+        lines = [counts, f"longest over the timeout: {_durations(self.longest_s)}", f"{len(self.findings)} findings"]
+        disturbed = [f"longest of the {_durations(self.disturbed_s)}"] if self.disturbed_s else []
+        return [*lines, *disturbed, *self.findings]
+
+
+def _durations(seconds_by_name: dict[str, float]) -> str:
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in sorted(seconds_by_name.items()))
 
 
 def run_process(work: Work, broker: DisturbedBroker, report: Report, planted: str = "") -> None:
@@ -257,6 +264,8 @@ def hung_brokers(
             run_process(some, broker, report, planted)
             print(f"{time.strftime('%X')}: {'; '.join(report.lines()[:3])}", file=sys.stderr, flush=True)
     report.counts.update(broker.counts)
+    for name, started, ended in broker.times:
+        report.disturbed_s[name] = max(report.disturbed_s.get(name, 0.0), ended - started)
     return report
 
 
