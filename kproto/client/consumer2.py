@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import ne
+from operator import attrgetter, ne
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -16,6 +16,8 @@ from kproto.errors import KprotoError
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
+ERROR_OF, POSITION_OF = Message.error, attrgetter("offset")
+"""Called for each record, or position, by functions in C."""
 POSITIONS_MAX = 32
 """Most partitions whose positions are compared after a fetch: a pass over 500 records costs as much as 50 positions."""
 
@@ -69,7 +71,7 @@ class Consumer2:
         self._topics.update(topic for topic, _ in positions)
         if (is_first or self._compared) and len(self._partitions) <= POSITIONS_MAX and not CONSUME_MOVES_POSITIONS:
             self._compared = to_topic_partitions(self._partitions)
-            self._positions = [each.offset for each in self._consumer.position(self._compared)]
+            self._positions = list(map(POSITION_OF, self._consumer.position(self._compared)))
         else:
             self._compared = []
 
@@ -101,6 +103,7 @@ class Consumer2:
         fetched = Fetched()
         if self._consumer is None:
             return fetched
+        # Between two batches the processor's caches are filled with records: each further function costs much.
         try:
             messages = self._consumer.consume(count, 0)
             if not messages:
@@ -108,11 +111,13 @@ class Consumer2:
                 messages = [] if first is None else [first, *self._consumer.consume(count - 1, 0)]
         except RuntimeError as error:  # the consumer is closed
             raise Consumer2Failed(str(error)) from error
-        if any(map(Message.error, messages)):
+        if any(map(ERROR_OF, messages)):
             for message in messages:
                 self._note_error(message, fetched)
             messages = [message for message in messages if message.error() is None]
-        if messages:
+        if messages and self._is_one_run():
+            fetched.runs = [(partition_of_message(messages[0]), messages)]
+        elif messages:
             # librdkafka may still return records of a partition that was unassigned meanwhile.
             runs = [(partition_of_message(run[0]), run) for run in self._runs(messages)]
             fetched.runs = [run for run in runs if run[0] in self._partitions]
@@ -132,8 +137,6 @@ class Consumer2:
         librdkafka returns many records of one partition in a row. They are compared in C, and topics only if there is
         more than one: a record must cost next to nothing here (CK-92).
         """
-        if self._is_one_run():
-            return [messages]
         keys = (Message.partition, Message.topic) if len(self._topics) > 1 else (Message.partition,)
         runs = [messages]
         for key in keys:
@@ -141,14 +144,14 @@ class Consumer2:
         return runs
 
     def _is_one_run(self) -> bool:
-        """Whether all records of the last fetch are of one partition: librdkafka has moved one position only.
+        """Whether all records of the last fetch are of one assigned partition: librdkafka has moved one position only.
 
         Offsets rise, so each record moves the position of its partition.
         """
         if not self._compared or self._consumer is None:
             return False
         before = self._positions
-        self._positions = [each.offset for each in self._consumer.position(self._compared)]
+        self._positions = list(map(POSITION_OF, self._consumer.position(self._compared)))
         moved: int = sum(map(ne, before, self._positions))
         return moved == 1
 

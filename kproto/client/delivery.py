@@ -33,6 +33,8 @@ BUSY_WAIT_MAX_S = 0.01
 """The same while queries run, or while the checkpoint topic is read or written."""
 CONSUMER1_POLL_INTERVAL_S = 0.02
 """How often consumer 1 is polled while records of buffer 2 are ready, unless it has records for the user too."""
+CALLBACK_INTERVAL_S = 0.05
+"""The same while it can have no record for the user: then the poll is for callbacks and the membership."""
 CONSUMER1_POLL_RECORDS, POLL_FETCH_AHEAD = 500, 500
 
 
@@ -112,13 +114,16 @@ class Delivery:
         return message
 
     def consume(self, count: int, timeout_s: float) -> list[Message]:
-        deadline = None if timeout_s < 0 else monotonic() + timeout_s
         messages: list[Message] = []
-        self._fetch_ahead = 0  # `pass_through` needs an empty buffer 2
         if self._passes_through and monotonic() < self._run_ends_at:
-            messages = self._pass_through(count)
+            assert self._parallel is not None
+            messages = self._parallel.pass_through(count)
             if len(messages) == count:
                 return messages
+            self.end_run()
+            self._pending.end_failed_catch_ups()
+        deadline = None if timeout_s < 0 else monotonic() + timeout_s
+        self._fetch_ahead = 0  # `pass_through` needs an empty buffer 2
         while True:
             left_s = _left(deadline)
             try:
@@ -146,7 +151,10 @@ class Delivery:
             if not self._consumer1_is_ready and not self._parallel.delivers_buffer1:
                 self._run = self._parallel.current_run()
                 self._passes_through = self._parallel.passes_through
-            self._run_ends_at = min(self._consumer1_polled_at + CONSUMER1_POLL_INTERVAL_S, self._commits.next_store_at)
+            interval_s = CONSUMER1_POLL_INTERVAL_S
+            if self._parallel.holds_all(self._assignment.partitions):
+                interval_s = CALLBACK_INTERVAL_S
+            self._run_ends_at = min(self._consumer1_polled_at + interval_s, self._commits.next_store_at)
 
     def end_run(self) -> None:
         self._run = []
@@ -203,14 +211,6 @@ class Delivery:
         self._parallel.fetch(max(count, self._fetch_ahead), wait_s)
         self._pending.end_failed_catch_ups()
         return self._parallel.take(count)
-
-    def _pass_through(self, count: int) -> list[Message]:
-        assert self._parallel is not None
-        messages = self._parallel.pass_through(count)
-        if len(messages) < count:
-            self.end_run()
-            self._pending.end_failed_catch_ups()
-        return messages
 
     def _take_partition_ends(self, count: int) -> list[Message]:
         """Return the end-of-partition events of partitions that have left the catch-up."""

@@ -297,6 +297,13 @@ class ParallelCatchUp:
             if partition not in self._paused
         )
 
+    def holds_all(self, partitions: Collection[PartitionKey]) -> bool:
+        """Return whether no record of consumer 1 can be for the user now, if it reads these partitions."""
+        is_in_order = self._settings.order is Order.PARTITION
+        return is_in_order and all(
+            each in self.catch_ups and self.catch_ups[each].phase is Phase.CATCHING_UP for each in partitions
+        )
+
     def current_run(self) -> list[Message]:
         """Return records of buffer 2 that the caller delivers by popping them; see `PartitionCatchUp.current_run`."""
         runs = (catch_up.current_run() for each, catch_up in self.catch_ups.items() if each not in self._paused)

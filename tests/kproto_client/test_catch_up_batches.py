@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kproto.client import delivery
-from kproto.client.delivery import Delivery
+from kproto.client.parallel_catch_up import ParallelCatchUp
 from tests.kproto_client.catch_up_cases import ON, behind, parallel_of
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read
 
 COUNT = 100
-CALLS_MAX = 30
-"""Python functions that one `consume` runs: 20 for two partitions. A pass over all sources runs 48 or more."""
+CALLS_MAX = 15
+"""Python functions that one `consume` runs: 12 for one partition. A pass over all sources runs 48 or more."""
 
 
 def count_calls(consumer: Any) -> int:
@@ -51,14 +51,14 @@ def test_a_batch_costs_few_calls_of_functions(kafka: KafkaFixture, monkeypatch: 
 def test_any_calls_deliver_in_order(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """CK-60, CK-63: poll, consume of few and of many records, and pause, in any order."""
     passed_through = 0
-    pass_through = Delivery._pass_through
+    pass_through = ParallelCatchUp.pass_through
 
-    def counted(self: Delivery, count: int) -> list[Any]:
+    def counted(self: ParallelCatchUp, count: int) -> list[Any]:
         nonlocal passed_through
         passed_through += 1
         return pass_through(self, count)
 
-    monkeypatch.setattr(Delivery, "_pass_through", counted)
+    monkeypatch.setattr(ParallelCatchUp, "pass_through", counted)
     rng = random.Random(seed)  # noqa: S311 - reproducible
     end, added = 4000, 10
     topic, group = behind(kafka, 0, end, partitions=3)

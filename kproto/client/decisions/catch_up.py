@@ -373,7 +373,9 @@ class PartitionCatchUp(Generic[R]):
 
 def _last_offset(records: Sequence[FetchedRecord], expected_min: int) -> int:
     """Return the last offset of a run; assert by its two ends that the offsets can increase (I1)."""
-    first, last = offset_of(records[0]), offset_of(records[-1])
+    first, last = records[0].offset(), records[-1].offset()
+    assert first is not None, "a fetched record has an offset"
+    assert last is not None
     assert first >= expected_min, (first, expected_min)
     assert last - first >= len(records) - 1, "offsets in a log increase"
     return last
