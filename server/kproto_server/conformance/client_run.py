@@ -46,7 +46,7 @@ class ClientRun(NamedTuple):
 
     seen: Seen
     client: str
-    """The software name and version of its ApiVersions request; empty: it sent none."""
+    """The software name and version of its ApiVersions request, else a client id; empty: it sent neither."""
 
 
 def run_case(case: ClientCase, command: Sequence[str], *, timeout_s: float) -> ClientRun:
@@ -228,7 +228,8 @@ def _error_line(lines: Sequence[str]) -> str:
 
 
 def _software(broker: Broker) -> str:
-    for client in broker.observations.snapshot().clients:
+    clients = broker.observations.snapshot().clients
+    for client in clients:
         if client.software_name:
             return f"{client.software_name} {client.software_version}"
-    return ""
+    return next((client.client_id for client in clients if client.client_id), "")
