@@ -108,7 +108,7 @@ def test_the_list() -> None:
         ),
         (
             ["client", "--report", "a.txt", "--", "y"],
-            "kproto conform client: --report can't be 'a.txt': its name has to end with .json or .xml",
+            "kproto conform client: --report can't be 'a.txt': its name has to end with .html, .json, .svg, .xml",
         ),
         (
             ["client", "--baseline", "/nowhere", "--", "y"],

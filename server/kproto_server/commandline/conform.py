@@ -28,7 +28,7 @@ TIMEOUT_S = 30
 TIMEOUT_MAX_S = 3600
 JOBS_MAX = 64
 FAIL_ON = ("fail", "degraded")
-SUFFIXES = (".json", ".xml")
+SUFFIXES = (".html", ".json", ".svg", ".xml")
 
 CLIENT = Command(
     "conform client",
@@ -44,7 +44,12 @@ CLIENT = Command(
         Option("--timeout", "SECONDS", f"how long the client may take in each case (default {TIMEOUT_S})"),
         Option("--fail-on", "GRADE", "exit with 1 from this grade on: fail (default) or degraded"),
         Option("--baseline", "FILE", "a .json report of before: what was as bad there does not count for --fail-on"),
-        Option("--report", "FILE", "write the verdicts: .json, or .xml for JUnit; may be repeated", repeats=True),
+        Option(
+            "--report",
+            "FILE",
+            "write the verdicts: .html, .json, .xml for JUnit, or .svg, a badge; may be\nrepeated",
+            repeats=True,
+        ),
         Option("--quiet", "", "print no table"),
     ),
 )
@@ -103,7 +108,7 @@ def _client(arguments: Sequence[str]) -> int:
     if "--quiet" not in given:
         write(sys.stdout, reports.as_text(report))
     for path in paths:
-        text = reports.as_json(report) if path.endswith(".json") else reports.as_junit(report, fail_on)
+        text = _rendered(report, path, fail_on)
         _with_path(path, lambda path=path, text=text: output_file.write(path, text))  # type: ignore[misc]
     return BAD if any(reports.regressions(report, fail_on, baseline)) else 0
 
@@ -122,6 +127,16 @@ def _run(cases: Sequence[ClientCase], command: Sequence[str], jobs: int, timeout
         return run_cases(cases, command, jobs=jobs, timeout_s=timeout_s, on_verdict=show)
     except (ClientNotStarted, ClientDoesNotCopy) as error:
         raise CLIENT.error(str(error)) from None
+
+
+def _rendered(report: ClientReport, path: str, fail_on: Grade) -> str:
+    from kproto_server.conformance import html_report, reports
+
+    if path.endswith(".json"):
+        return reports.as_json(report)
+    if path.endswith(".xml"):
+        return reports.as_junit(report, fail_on)
+    return html_report.render(report) if path.endswith(".html") else html_report.badge(report)
 
 
 def _cases(given: dict[str, list[str]]) -> list[ClientCase]:
@@ -162,7 +177,7 @@ def _baseline(path: str) -> dict[str, Grade]:
 
 def _report_path(path: str) -> str:
     if not path.endswith(SUFFIXES):
-        raise CLIENT.error(f"--report can't be {path!r}: its name has to end with {' or '.join(SUFFIXES)}")
+        raise CLIENT.error(f"--report can't be {path!r}: its name has to end with {', '.join(SUFFIXES)}")
     _with_path(path, lambda: output_file.check_writable(path))
     return path
 
