@@ -22,6 +22,7 @@ from kproto_server.broker.cluster import BrokerCluster, BrokerDisk, BrokerNetwor
 from kproto_server.broker.controls import BrokerControls
 from kproto_server.broker.faults import BrokerFault, BrokerFaults
 from kproto_server.broker.groups import BrokerGroups, BrokerHold
+from kproto_server.broker.quotas import BrokerQuotas
 from kproto_server.broker.requests import BrokerRequests
 from kproto_server.broker.topics import BrokerTopics
 from kproto_server.configuration.authorizers import STANDARD
@@ -70,6 +71,7 @@ CLASSES = (
     BrokerFaults,
     BrokerGroups,
     BrokerHold,
+    BrokerQuotas,
     BrokerRequests,
     BrokerTopics,
 )

@@ -14,7 +14,7 @@ from kproto_server.broker.acls import AclDescription, creation_of
 from kproto_server.broker.own_requests import RequestRefused
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.configuration.authorizers import STANDARD
-from kproto_server.configuration.settings import SettingError, Settings
+from kproto_server.configuration.settings import SettingError, Settings, connection_overrides
 from kproto_server.network.listening import CannotListen
 from kproto_server.observation.logged import LoggedRequest, NotKept
 from kproto_server.releases.kafka_version import KafkaVersion, UnknownKafkaVersion
@@ -147,6 +147,9 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
         ("BrokerAcls.remove", UsageError, lambda broker: broker.acls.remove()),
         ("creation_of", UsageError, lambda broker: creation_of(AclDescription("User:alice", "READ", "TOPICS"))),
     ),
+    "kproto_server.broker.quotas": (
+        ("BrokerQuotas.set", RequestRefused, lambda broker: broker.quotas.set(user="alice", producer_byte_rate=1.5)),
+    ),
     "kproto_server.broker.faults": (
         (
             "BrokerFault.wait_fired",
@@ -196,6 +199,7 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
         ("ClockMode.parse", UsageError, lambda _: ClockMode.parse("sundial")),
     ),
     "kproto_server.configuration.settings": (
+        ("connection_overrides", SettingError, lambda _: connection_overrides("10.0.0.1=5")),
         ("Settings.from_mapping", SettingError, lambda _: Settings.from_mapping({"no.such.setting": "1"})),
         ("Settings.with_values", SettingError, lambda _: Settings().with_values({"num.partitions": "none"})),
         ("Settings.with_config_file", SettingError, lambda _: Settings().with_config_file({"num.partitions": "none"})),

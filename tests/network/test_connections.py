@@ -1,6 +1,7 @@
 """The broker serves many connections, limits them and detects every way in which a client disconnects.
 
-Method: real sockets; with max.connections 1 or 2 the broker accepts a further client only after a connection is gone.
+Method: real sockets; with max.connections.per.ip 1 or 2 the broker accepts a further client only after a connection is
+gone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.configuration.setting_table import SettingError
 from kproto_server.network.event_loop import real_ms
 from tests.network.raw_client import RawClient
 from tests.network.requests import ALL_TOPICS, create_topic, long_poll, topic_names
@@ -66,10 +68,9 @@ def test_a_thousand_idle_connections_stay_and_each_gets_a_response(broker: Broke
 # Limits.
 
 
-@pytest.mark.parametrize("setting", ["max.connections", "max.connections.per.ip"])
-def test_connections_above_the_limit_are_closed_at_once(setting: str) -> None:
+def test_connections_above_the_limit_of_an_address_are_closed_at_once() -> None:
     """BA-11."""
-    with Broker(settings={setting: 2}) as broker, RawClient(broker.bootstrap_servers) as first:
+    with Broker(settings={"max.connections.per.ip": 2}) as broker, RawClient(broker.bootstrap_servers) as first:
         second = RawClient(broker.bootstrap_servers)
         assert topic_names(first) == topic_names(second) == set()
         assert not is_let_in(broker.bootstrap_servers)
@@ -78,6 +79,32 @@ def test_connections_above_the_limit_are_closed_at_once(setting: str) -> None:
         second.socket.close()
 
         wait_until(lambda: is_let_in(broker.bootstrap_servers), "room for a connection")
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+def test_a_connection_above_the_limit_of_the_broker_waits_until_another_one_ends(prefix: str) -> None:
+    """BA-11."""
+    with Broker(settings={f"{prefix}max.connections": 2}) as broker, RawClient(broker.bootstrap_servers) as first:
+        second = RawClient(broker.bootstrap_servers)
+        assert topic_names(first) == topic_names(second) == set()
+        with RawClient(broker.bootstrap_servers) as third:
+            third.send(GROUPS)
+            assert topic_names(first) == topic_names(second) == set(), "earlier connections stay"
+            assert third.is_open()
+            assert not broker.requests.where(api="ListGroups")
+
+            second.socket.close()
+
+            assert third.read_ids(1) == [1]
+
+
+def test_a_host_may_have_a_limit_of_its_own() -> None:
+    settings = {"max.connections.per.ip": 0, "max.connections.per.ip.overrides": "10.0.0.1:5,127.0.0.1:1"}
+    with Broker(settings=settings) as broker, RawClient(broker.bootstrap_servers) as first:
+        assert topic_names(first) == set()
+        assert not is_let_in(broker.bootstrap_servers)
+    with pytest.raises(SettingError, match="give HOST:NUMBER"):
+        Broker(settings={"max.connections.per.ip.overrides": "10.0.0.1=5"})
 
 
 def test_the_limit_for_an_address_is_that_addresss_own() -> None:
@@ -97,7 +124,7 @@ def test_the_limit_for_an_address_is_that_addresss_own() -> None:
 
 def test_each_broker_of_a_cluster_has_limits_of_its_own() -> None:
     """BA-11."""
-    with Broker(brokers=2, settings={"max.connections": 1}) as broker:
+    with Broker(brokers=2, settings={"max.connections.per.ip": 1}) as broker:
         first, second = broker.bootstrap_servers.split(",")
         with RawClient(first) as one, RawClient(second) as two:
             assert topic_names(one) == topic_names(two) == set()
@@ -141,7 +168,7 @@ def test_idle_connections_stay_where_that_is_set() -> None:
 @pytest.fixture
 def small() -> Iterator[Broker]:
     """A broker with room for one connection."""
-    with Broker.running(settings={"max.connections": 1}) as running:
+    with Broker.running(settings={"max.connections.per.ip": 1}) as running:
         yield running
 
 

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.broker.broker import Broker
 from tests.network.raw_client import RawClient
-from tests.robustness.changes import create_topic
 from tests.security.quota_scripts import (
     ALL,
     CONNECTIONS,
     FILE,
-    MUTATIONS,
     PRODUCER,
     REQUEST,
     both,
@@ -78,17 +75,3 @@ def test_names_of_hosts_are_not_resolved() -> None:
         found = change({"ip": "kafka.apache.org"}, (CONNECTIONS, 1.0))(client, 1)
         text = "kafka.apache.org is not a valid IP or resolvable host."
         assert found == [[ErrorCode.INVALID_REQUEST, text, [["ip", "kafka.apache.org"]]]]
-
-
-def test_quotas_of_other_keys_than_bytes_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
-    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
-        change({"ip": None}, (CONNECTIONS, 1.0))(client, 1)
-        change(user(None), (REQUEST, 0.001), (MUTATIONS, 0.001), (PRODUCER, 1e9))(client, 1)
-        for number in range(3):
-            with RawClient(broker.bootstrap_servers) as other:
-                assert other.ask(heartbeat, 3).throttle_time_ms == 0
-                assert other.ask(*create_topic(f"t{number}")).throttle_time_ms == 0
-    assert [record.message.partition(": ")[2] for record in caplog.records if "no effect" in record.message] == [
-        CONNECTIONS, f"{MUTATIONS}, {REQUEST}",
-    ]  # fmt: skip

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto_server.quotas.rate import Rate, Window
+from kproto_server.quotas.token_bucket import TokenBucket
 
 WINDOW = Window(11, 1000)
 QUOTA = 20_000.0
@@ -62,3 +63,14 @@ def test_a_client_that_waits_for_its_throttle_time_may_go_on(steps: list[tuple[i
         now_ms += throttle_ms
         assert rate.throttle_ms(QUOTA, WINDOW, now_ms + WINDOW.samples * WINDOW.size_ms) == 0
         assert len(rate._samples) <= WINDOW.samples + 1
+
+
+def test_a_quota_next_to_nothing_is_no_error() -> None:
+    for quota in (0.0, 5e-324, 1e-300):
+        rate = Rate(0)
+        rate.record(1.0, WINDOW, 0)
+        assert rate.throttle_ms(quota, WINDOW, 0) == 2**31 - 1
+    for quota in (5e-324, 1e-300):
+        bucket = TokenBucket(quota, WINDOW, 0)
+        bucket.take(1, quota, WINDOW, 0)
+        assert bucket.throttle_ms(quota, WINDOW, 0) == 2**31 - 1

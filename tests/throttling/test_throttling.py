@@ -29,7 +29,7 @@ def broker_with(key: str, quota: float = QUOTA, **options: Any) -> InMemoryBroke
 
 def set_quota(broker: InMemoryBroker, key: str, quota: float | None, **names: str | None) -> None:
     cluster = broker.state.cluster
-    cluster.client_quotas = altered(cluster.client_quotas, entity_of(names or {"client-id": "app"}), {key: quota})
+    cluster.set_client_quotas(altered(cluster.client_quotas, entity_of(names or {"client-id": "app"}), {key: quota}))
 
 
 def produce(size: int, acks: int = 1) -> ProduceRequest:
@@ -178,12 +178,12 @@ def test_a_reset_forgets_rates_and_quotas() -> None:
 
 
 def test_rates_of_few_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kproto_server.throttling.throttles.RATES_MAX", 20)
+    monkeypatch.setattr("kproto_server.quotas.usage.KEPT_MAX", 20)
     broker = broker_with("producer_byte_rate")
     set_quota(broker, "producer_byte_rate", QUOTA, **{"client-id": None})
     for number in range(100):
         broker.connect(f"client {number}").ask(produce(1), 9)
         broker.advance(milliseconds=1)
-    rates = broker.state.cluster.quota_rates
+    rates = broker.state.cluster.quota_usage.rates
     assert len(rates) <= 20
     assert any("client 99" in key for key in rates)

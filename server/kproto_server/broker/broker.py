@@ -237,6 +237,8 @@ class Broker(BrokerControls):
 
                 self._others = open_listeners(self._listeners[1:], count, self._started)
             loop, server = self._assemble(sockets)
+            if self._listeners:
+                server.acceptor.main_listener = self._listeners[0].name
             if self._faults is not None:
                 self._faults.begin(server)
             if self._seed is not None:

@@ -9,6 +9,7 @@ from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.cluster import BrokerCluster
 from kproto_server.broker.faults import BrokerFaults
 from kproto_server.broker.groups import BrokerGroups
+from kproto_server.broker.quotas import BrokerQuotas
 from kproto_server.broker.requests import BrokerRequests
 from kproto_server.broker.topics import BrokerTopics
 from kproto_server.network.listening import bracketed
@@ -28,6 +29,7 @@ class BrokerControls:
         self.run: RunInBrokerThread = run
         """Runs an action on the broker's state, in its thread."""
         self.acls: BrokerAcls = BrokerAcls(run)
+        self.quotas: BrokerQuotas = BrokerQuotas(run)
         self.clock: BrokerClock = BrokerClock(run)
         self.cluster: BrokerCluster = BrokerCluster(run)
         self.faults: BrokerFaults = BrokerFaults(run)

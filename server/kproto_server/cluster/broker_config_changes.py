@@ -12,7 +12,13 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.topic_config_changes import Operation
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
-from kproto_server.configuration.settings import RETENTION_UNITS_MS, SETTINGS, SettingsBehavior
+from kproto_server.configuration.settings import (
+    RETENTION_UNITS_MS,
+    SETTINGS,
+    SettingError,
+    SettingsBehavior,
+    connection_overrides,
+)
 from kproto_server.configuration.topic_configs import InvalidValue, TopicConfig
 
 if TYPE_CHECKING:
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topic_config_changes import ConfigChange
     from kproto_server.releases.kafka_version import KafkaVersion
 
+OVERRIDES = "max.connections.per.ip.overrides"
 MIN_IN_SYNC = "min.insync.replicas"
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
 
@@ -78,7 +85,9 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
     for one, value in new.items():
         try:
             parsed = _parsed(one, value)
-        except InvalidValue as invalid:
+            if one == OVERRIDES:
+                connection_overrides(parsed)
+        except (InvalidValue, SettingError) as invalid:
             return Refusal(ErrorCode.INVALID_REQUEST, str(invalid))
         if one in RETENTION_UNITS_MS and int(parsed) == 0:
             message = f"requirement failed: {one} must be unlimited (-1) or, greater than or equal to 1"

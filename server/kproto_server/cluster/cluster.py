@@ -32,6 +32,7 @@ from kproto_server.cluster.topics import (
 )
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.partition_log.partition_data import NO_DATA
+from kproto_server.quotas.entities import REQUEST_PERCENTAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
     from kproto_server.quotas.entities import Quotas
-    from kproto_server.quotas.rate import Rate, RateKey
+    from kproto_server.quotas.usage import QuotaUsage
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.security.acls import Acl, Authorizer
     from kproto_server.security.delegation_tokens import DelegationTokens, Token
@@ -105,8 +106,8 @@ class Cluster:
         """None: the cluster has no secret key for them. Set by `BrokerState`."""
         self.client_quotas: Quotas = {}
         """The client quotas that administrators have set; see `alter_client_quotas`."""
-        self.quota_rates: dict[RateKey, Rate] = {}
-        """The rates of clients that have quotas."""
+        self.limits_handler_time: bool = False
+        """Whether any client has a quota of handler time: commits then do not take the way of the commit cache."""
         self.unsaved: list[Callable[[], object]] = []
         """Undo the changes of topics and configs that are not saved, in the order of the changes."""
         self.store: Callable[[], object] = lambda: None
@@ -148,8 +149,8 @@ class Cluster:
             self.authorizer.replace(())
         if self.delegation_tokens is not None:
             self.delegation_tokens.replace(())
-        self.client_quotas = {}
-        self.quota_rates.clear()
+        self.set_client_quotas({})
+        self.__dict__.pop("quota_usage", None)
         for node_id in list(self._behind):
             self.start_replication(node_id)
         self.unsaved.clear()
@@ -160,6 +161,13 @@ class Cluster:
         from kproto_server.cluster.features import FinalizedFeatures
 
         return FinalizedFeatures(self.kafka_version)
+
+    @cached_property
+    def quota_usage(self) -> QuotaUsage:
+        """What clients have used of their quotas, made at its first use."""
+        from kproto_server.quotas.usage import QuotaUsage
+
+        return QuotaUsage()
 
     @cached_property
     def scram_credentials(self) -> ScramCredentials:
@@ -182,8 +190,14 @@ class Cluster:
 
     def alter_client_quotas(self, quotas: Quotas) -> None:
         """Have these client quotas and no others."""
-        self.unsaved.append(partial(setattr, self, "client_quotas", self.client_quotas))
+        self.unsaved.append(partial(self.set_client_quotas, self.client_quotas))
+        self.set_client_quotas(quotas)
+
+    def set_client_quotas(self, quotas: Quotas) -> None:
+        """As `alter_client_quotas`, for quotas that are saved already."""
         self.client_quotas = quotas
+        self.limits_handler_time = any(REQUEST_PERCENTAGE in values for values in quotas.values())
+        self.version += 1
 
     def changed(self) -> None:
         """Raise the version, to invalidate decisions that depend on the cluster."""

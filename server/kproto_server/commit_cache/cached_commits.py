@@ -118,7 +118,7 @@ class CachedCommits:
         """Take note of a commit that the reference path has responded to."""
         assert isinstance(request, OffsetCommitRequest)
         assert isinstance(response, OffsetCommitResponse)
-        if len(frame) > FRAME_SIZE_MAX_BYTES:
+        if len(frame) > FRAME_SIZE_MAX_BYTES or self.cluster.limits_handler_time:
             return
         if self._offsets is not self.coordinator.offsets:
             self._clear()

@@ -152,8 +152,10 @@ _TABLE = (
     Setting("socket.request.max.bytes", INT, "104857600", low=1),
     Setting("queued.max.request.bytes", LONG, "-1"),
     Setting("connections.max.idle.ms", LONG, "600000"),
+    Setting("max.connection.creation.rate", INT, "2147483647", low=0, dynamic=(2, 7), since=(2, 7)),
     Setting("max.connections", INT, "2147483647", low=0, dynamic=(1, 1)),
     Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=(1, 1)),
+    Setting("max.connections.per.ip.overrides", STRING, "", dynamic=(1, 1)),
     Setting("broker.rack", STRING, None, acts=False),
     # TLS. DescribeConfigs returns them from 0.9 on.
     Setting("ssl.client.auth", STRING, "none", choices=("none", "requested", "required"), dynamic=(1, 1), since=(0, 9)),
@@ -336,6 +338,8 @@ _TABLE = (
     Setting("group.streams.session.timeout.ms", INT, "45000", low=1, since=(4, 1)),
     Setting("group.streams.task.offset.interval.ms", INT, "60000", low=1, since=(4, 4), is_described=False),
     # Client quotas.
+    Setting("controller.quota.window.num", INT, "11", low=1, since=(2, 7)),
+    Setting("controller.quota.window.size.seconds", INT, "1", low=1, since=(2, 7)),
     Setting("quota.window.num", INT, "11", low=1),
     Setting("quota.window.size.seconds", INT, "1", low=1),
     # Transactions.

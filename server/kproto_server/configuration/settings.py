@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.configuration.setting_table import SETTINGS, ConfigType, Setting, SettingError, whole_number
+from kproto_server.configuration.setting_table import INT_MAX, SETTINGS, ConfigType, Setting, SettingError, whole_number
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.releases.release import VersionBehavior
 
@@ -54,6 +54,10 @@ RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "l
 """The settings of the retention time of records -> milliseconds in their unit. The first one that is set decides; a
 negative value means forever."""
 
+
+OF_LISTENER = "listener.name."
+LISTENERS_OWN = ("max.connections", "max.connection.creation.rate")
+"""The settings that a listener may have for itself, with `OF_LISTENER` and its name in lower case in front."""
 
 Sources = list[tuple[str, str, ConfigSource]]
 """Name, value and source of each value that a config could have; the first one is in effect."""
@@ -98,7 +102,7 @@ class Settings(_Values):
     Immutable: the ``with_`` methods return another object.
     """
 
-    __slots__ = ("_given", "_of_all", "_of_one", "kafka_version")
+    __slots__ = ("_given", "_of_all", "_of_one", "kafka_version", "limits_connection_rates")
 
     def __init__(
         self,
@@ -123,6 +127,11 @@ class Settings(_Values):
         self._values = {
             name: set_values.get(name, setting.default_in(self.kafka_version)) for name, setting in SETTINGS.items()
         }
+        of_listeners = {name: value for name, value in set_values.items() if name.startswith(OF_LISTENER)}
+        self._values |= of_listeners
+        rate = "max.connection.creation.rate"
+        self.limits_connection_rates: bool = self.int(rate) != INT_MAX or any(n.endswith(rate) for n in of_listeners)
+        """Whether new connections may have to wait."""
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, str], kafka_version: KafkaVersion | None = None) -> Settings:
@@ -206,16 +215,23 @@ class Settings(_Values):
         return self
 
     def _accepted(self, name: str, text: str) -> str:
-        setting = SETTINGS.get(name)
+        setting = SETTINGS.get(name_without_listener(name))
         if setting is None:
             raise NothingHere(_unknown(name))
         value, default = setting.check(text), setting.default_in(self.kafka_version)
         if not setting.acts and value != default:
             advice = "leave it out" if default is None else f"leave it out, or at {default}"
             raise NothingHere(f"{name} does nothing in kproto yet: {advice}")
+        if name == "max.connections.per.ip.overrides":
+            connection_overrides(value)
         if name == "offsets.topic.compression.codec":
             _check_codec(int(value))
         return value
+
+    def int_of_listener(self, listener: builtins.str, name: builtins.str) -> builtins.int | None:
+        """Return the value of a setting that a listener has for itself; None: it has none."""
+        value = self._values.get(f"{OF_LISTENER}{listener.lower()}.{name}")
+        return None if value is None else int(value)
 
     def is_set(self, name: str) -> bool:
         """Return whether a setting was given, even with its default value."""
@@ -253,6 +269,29 @@ class Settings(_Values):
                     read_only=not setting.is_dynamic_in(self.kafka_version),
                     sources=self.sources(name),
                 )
+
+
+def connection_overrides(text: str) -> dict[str, int]:
+    """Return the hosts and their numbers in ``max.connections.per.ip.overrides``: ``HOST:NUMBER``, with commas between.
+
+    Raises:
+        SettingError: the text is something else.
+    """
+    found = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        host, _, number = part.rpartition(":")
+        if not host or not (number.isascii() and number.isdigit()):
+            raise SettingError(f"max.connections.per.ip.overrides cannot be {text!r}: give HOST:NUMBER,HOST:NUMBER")
+        found[host.strip().strip("[]")] = int(number)
+    return found
+
+
+def name_without_listener(name: str) -> str:
+    """Return the name of a setting that a listener may have for itself: ``listener.name.LISTENER.NAME``."""
+    if not name.startswith(OF_LISTENER):
+        return name
+    _, _, rest = name.removeprefix(OF_LISTENER).partition(".")
+    return rest if rest in LISTENERS_OWN else name
 
 
 class SettingsBehavior(VersionBehavior):

@@ -10,6 +10,7 @@ from kproto_server.broker.cluster import BrokerCluster
 from kproto_server.broker.controls import BrokerControls
 from kproto_server.broker.faults import BrokerFaults
 from kproto_server.broker.groups import BrokerGroups
+from kproto_server.broker.quotas import BrokerQuotas
 from kproto_server.broker.requests import BrokerRequests
 from kproto_server.broker.topics import BrokerTopics
 from kproto_server.control import brokers, group_queries, queries, records, results, snapshots, timeline
@@ -82,6 +83,18 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/acls", BrokerAcls.describe, results.ACLS, of="acls"),
     Operation("POST", "/acls", BrokerAcls.add, results.NOTHING, of="acls", example=ACL),
     Operation("DELETE", "/acls", BrokerAcls.remove, results.REMOVED_ACLS, of="acls", example={"principal": "User:bob"}),
+    Operation("GET", "/quotas", BrokerQuotas.describe, results.QUOTAS, of="quotas"),
+    Operation(
+        "POST",
+        "/quotas",
+        BrokerQuotas.set,
+        results.NOTHING,
+        of="quotas",
+        example={"client_id": "billing", "producer_byte_rate": 1024},
+    ),
+    Operation(
+        "DELETE", "/quotas", BrokerQuotas.remove, results.REMOVED_QUOTAS, of="quotas", example={"client_id": "billing"}
+    ),
     Operation("GET", "/clock", BrokerClock.now_ms, results.TIME, of="clock"),
     Operation("POST", "/clock/advance", BrokerClock.advance, results.NOTHING, of="clock", example={"seconds": 30}),
     Operation(

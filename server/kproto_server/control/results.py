@@ -10,6 +10,7 @@ from kproto.codes import ErrorCode
 from kproto.declaration import Struct, fields_of
 from kproto.errors import ProtocolError
 from kproto_server.broker.acls import AclDescription
+from kproto_server.broker.quotas import QuotaDescription
 from kproto_server.control.schema import INTEGER, STRING, Schema, a_list, an_object
 from kproto_server.observation.logged import LoggedRequest, NotKept
 
@@ -153,6 +154,18 @@ ACLS = Result(
     "the ACLs, the oldest first",
     an_object({"acls": a_list(an_object(dict.fromkeys(AclDescription._fields, STRING)))}),
     lambda acls: {"acls": [one._asdict() for one in acls]},
+)
+_QUOTA = {
+    name: {"type": ["string" if number < 3 else "number", "null"]}
+    for number, name in enumerate(QuotaDescription._fields)
+}
+QUOTAS = Result(
+    "the client quotas, in the order in which entities had their first one; an empty name: the default",
+    an_object({"quotas": a_list(an_object(_QUOTA))}),
+    lambda quotas: {"quotas": [one._asdict() for one in quotas]},
+)
+REMOVED_QUOTAS = Result(
+    "of how many entities quotas were removed", an_object({"removed": INTEGER}), lambda count: {"removed": count}
 )
 REMOVED_ACLS = Result("how many ACLs were removed", an_object({"removed": INTEGER}), lambda count: {"removed": count})
 

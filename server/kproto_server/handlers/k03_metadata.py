@@ -19,6 +19,7 @@ from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
+from kproto_server.handlers._topic_quota import TopicQuota
 from kproto_server.requests.deferred import LargeResponse, lazily, sum_exceeds
 
 if TYPE_CHECKING:
@@ -108,9 +109,11 @@ def _topics(
         )
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None)
     found = {name: cluster.topics[name] for name in names if name in cluster.topics}
+    quota = TopicQuota(context) if cluster.client_quotas and len(found) < len(names) else None
+    take = quota.take if quota is not None and quota.is_limited else None
     return list(found.values()), tuple(
         MetadataResponseTopic(
-            error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, context.now_ms),
+            error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, context.now_ms, take),
             name=name,
             is_internal=name in INTERNAL_TOPICS,
             partitions=(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -22,6 +23,7 @@ from kproto_server.handlers._controller import (
     excess_partitions,
     not_controller,
 )
+from kproto_server.handlers._topic_quota import TopicQuota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +36,14 @@ DETAILS_SINCE = 5
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=tuple(_results(request, context)))
+    quota = TopicQuota(context)
+    topics = tuple(_results(request, quota, context))
+    return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=topics)
 
 
-def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[CreatableTopicResult]:
+def _results(
+    request: CreateTopicsRequest, quota: TopicQuota, context: RequestContext
+) -> Iterator[CreatableTopicResult]:
     if not_controller(context):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
@@ -49,7 +55,7 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
     duplicates = duplicate_counts(topic.name for topic in request.topics)
     for topic in request.topics:
         if topic.name not in duplicates:
-            yield _create(topic, request.validate_only, context)
+            yield _create(topic, request.validate_only, quota, context)
     for name, count in duplicates.items():
         message = behavior.create_topics_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
@@ -63,16 +69,24 @@ def _partition_count(requested: CreatableTopic, context: RequestContext) -> int:
     return context.cluster.defaults.num_partitions if is_default else requested.num_partitions
 
 
-def _create(requested: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
-    made = context.cluster.create_topic(
+def _create(
+    requested: CreatableTopic, validate_only: bool, quota: TopicQuota, context: RequestContext
+) -> CreatableTopicResult:
+    create = partial(
+        context.cluster.create_topic,
         requested.name,
         partition_count=requested.num_partitions,
         replication_factor=requested.replication_factor,
         assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in requested.assignments],
         configs={config.name: config.value for config in requested.configs},
         now_ms=context.now_ms,
-        validate_only=validate_only,
     )
+    if quota.is_limited and (context.kafka_version.is_kraft or not validate_only):
+        checked = create(validate_only=True)
+        refused = checked if isinstance(checked, Refusal) else quota.take(len(checked.partitions))
+        if refused is not None:
+            return _refused(requested.name, refused)
+    made = create(validate_only=validate_only)
     if isinstance(made, Refusal):
         return _refused(requested.name, made)
     is_kept = context.kafka_version.is_kraft or not validate_only

@@ -12,6 +12,7 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
+from kproto_server.handlers._topic_quota import TopicQuota
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -57,9 +58,13 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
         known = context.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in requested))
-    results = tuple(_kraft(requested, context) if context.kafka_version.is_kraft else _zookeeper(requested, context))
+    quota = TopicQuota(context)
+    respond = _kraft if context.kafka_version.is_kraft else _zookeeper
+    results = tuple(respond(requested, quota, context))
     _forget({one.name: one.topic_id for one in results if one.name is not None and not one.error_code}, context)
-    return context.coordinator.log.then(lambda: DeleteTopicsResponse(responses=results))
+    return context.coordinator.log.then(
+        lambda: DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=results)
+    )
 
 
 def _forget(deleted: Mapping[str, bytes], context: RequestContext) -> None:
@@ -89,7 +94,9 @@ def _result(requested: TopicNameOrId, error: ErrorCode, message: str | None = No
     )
 
 
-def _zookeeper(requested: list[TopicNameOrId], context: RequestContext) -> Iterator[DeletableTopicResult]:
+def _zookeeper(
+    requested: list[TopicNameOrId], quota: TopicQuota, context: RequestContext
+) -> Iterator[DeletableTopicResult]:
     if not context.behavior(DuplicateTopicsBehavior).returns_each_duplicate:
         requested = list(dict.fromkeys(requested))
     if not_controller(context):
@@ -100,7 +107,7 @@ def _zookeeper(requested: list[TopicNameOrId], context: RequestContext) -> Itera
         if one.name is not None and one.topic_id != ZERO_UUID:
             yield _result(one, ErrorCode.INVALID_REQUEST)
         elif topic is not None:
-            yield _result(TopicNameOrId(topic.name, one.topic_id), _delete(topic, context))
+            yield _delete(TopicNameOrId(topic.name, one.topic_id), topic, quota, context)
         elif one.topic_id != ZERO_UUID:
             yield _result(one, ErrorCode.UNKNOWN_TOPIC_ID)
         else:
@@ -111,7 +118,9 @@ def _zookeeper(requested: list[TopicNameOrId], context: RequestContext) -> Itera
             )
 
 
-def _kraft(requested: list[TopicNameOrId], context: RequestContext) -> Iterator[DeletableTopicResult]:
+def _kraft(
+    requested: list[TopicNameOrId], quota: TopicQuota, context: RequestContext
+) -> Iterator[DeletableTopicResult]:
     names = duplicate_counts(one.name for one in requested if one.name is not None)
     ids = duplicate_counts(one.topic_id for one in requested if one.name is None)
     supplied = {one.topic_id for one in requested if one.name is None}
@@ -123,7 +132,7 @@ def _kraft(requested: list[TopicNameOrId], context: RequestContext) -> Iterator[
     for one in dict.fromkeys(requested):
         if one.name is None and one.topic_id in doubly_named:
             continue  # its name is refused below
-        yield _kraft_one(one, one.name in names, one.topic_id in ids, doubly_named, context)
+        yield _kraft_one(one, one.name in names, one.topic_id in ids, doubly_named, quota, context)
 
 
 def _kraft_one(
@@ -131,6 +140,7 @@ def _kraft_one(
     is_duplicate_name: bool,
     is_duplicate_id: bool,
     doubly_named: set[bytes],
+    quota: TopicQuota,
     context: RequestContext,
 ) -> DeletableTopicResult:
     has_id = requested.topic_id != ZERO_UUID
@@ -147,15 +157,18 @@ def _kraft_one(
     named = TopicNameOrId(topic.name, topic.topic_id)
     if topic.topic_id in doubly_named:
         return _invalid(named, "The provided topic name maps to an ID that was already supplied.")
-    return _result(named, _delete(topic, context))
+    return _delete(named, topic, quota, context)
 
 
 def _invalid(requested: TopicNameOrId, message: str) -> DeletableTopicResult:
     return _result(requested, ErrorCode.INVALID_REQUEST, message)
 
 
-def _delete(topic: Topic, context: RequestContext) -> ErrorCode:
+def _delete(named: TopicNameOrId, topic: Topic, quota: TopicQuota, context: RequestContext) -> DeletableTopicResult:
+    refused = quota.take(len(topic.partitions))
+    if refused is not None:
+        return _result(named, *refused)
     if not context.settings.current.bool("delete.topic.enable"):
-        return ErrorCode.REQUEST_TIMED_OUT
+        return _result(named, ErrorCode.REQUEST_TIMED_OUT)
     context.cluster.delete_topic(topic.name)
-    return ErrorCode.NONE
+    return _result(named, ErrorCode.NONE)

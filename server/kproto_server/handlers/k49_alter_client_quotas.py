@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -12,7 +11,7 @@ from kproto.messages.k49_alter_client_quotas import (
     EntityData,
 )
 from kproto_server.handlers._client_quotas import ClientQuotasBehavior, QuotaError, in_map_order, invalid
-from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, IP, PRODUCER_BYTE_RATE, altered, entity_of
+from kproto_server.quotas.entities import IP, altered, entity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     from kproto_server.quotas.entities import Quotas
     from kproto_server.requests.context import RequestContext
 
-logger = logging.getLogger("kproto")
-
-IN_EFFECT = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
-"""DEVIATION: the other keys are kept and described, and have no effect."""
 ENTITIES_MAX = 10_000
 NAMES_MAX = 10_000
 """Characters of the names of an entity."""
@@ -58,9 +53,6 @@ def handle(request: AlterClientQuotasRequest, context: RequestContext) -> AlterC
         results[key] = fault
     if quotas != context.cluster.client_quotas and not request.validate_only:
         context.cluster.alter_client_quotas(quotas)
-        given_keys = {op.key for entry in request.entries for op in entry.ops if not op.remove}
-        if without := sorted(given_keys.difference(IN_EFFECT)):
-            logger.warning("client quotas of these keys have no effect here: %s", ", ".join(without))
     return AlterClientQuotasResponse(
         throttle_time_ms=0,
         entries=tuple(

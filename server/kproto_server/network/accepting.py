@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from kproto.errors import UsageError
+from kproto_server.configuration.listeners import PLAINTEXT
+from kproto_server.network.node_listener import CONNECTIONS_MAX
 from kproto_server.network.transport import Transport
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.observation.request_log import RequestLog
     from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.security.sasl import Authentication
+    from kproto_server.throttling.connections import ConnectionRates
 
 logger = logging.getLogger("kproto")
 
@@ -57,6 +61,8 @@ class Acceptor:
         self._request_log = request_log
         self.security: dict[str, ListenerSecurity] = {}
         """By the name of the listener, empty for the main one; a listener that is missing has neither TLS nor SASL."""
+        self.main_listener: str = PLAINTEXT
+        """The name of the main listener in settings of listeners."""
         self.on_connected: Callable[[int, Transport], object] | None = None
         """Called with the node id of each new connection."""
 
@@ -73,12 +79,66 @@ class Acceptor:
                 await trio.lowlevel.wait_readable(sock.fileno())
                 try:
                     for _ in range(ACCEPTS_A_TURN):
-                        self._connect(listener, name, *sock.accept())
+                        accepted, address = sock.accept()
+                        if self._settings(listener).limits_connection_rates or not self._has_slot(listener, name):
+                            await self._wait_for_slot(listener, name, accepted)
+                        self._connect(listener, name, accepted, address)
                 except BlockingIOError:
                     continue
                 except OSError as error:
                     logger.warning("node %d can't accept: %s", listener.node.node_id, error)
                     await trio.sleep(ACCEPT_PAUSE_S)
+
+    def _settings(self, listener: NodeListener) -> Settings:
+        return self._dispatcher.state.settings.of(listener.node.node_id)
+
+    def _has_slot(self, listener: NodeListener, name: str) -> bool:
+        settings = self._settings(listener)
+        own_max = settings.int_of_listener(name or self.main_listener, CONNECTIONS_MAX)
+        return listener.has_slot(name, own_max, settings)
+
+    @cached_property
+    def _rates(self) -> ConnectionRates:
+        """Made at its first use: few brokers limit the rates of connections."""
+        from kproto_server.throttling.connections import ConnectionRates
+
+        state = self._dispatcher.state
+        return ConnectionRates(state.cluster, state.settings, state.clock)
+
+    async def _wait_for_slot(self, listener: NodeListener, name: str, sock: socket.socket) -> None:
+        """Wait as long as the rates of the node and of its listener demand, and until they may have a connection more.
+
+        Cancellation:
+            The socket is closed.
+        """
+        clock, is_over = self._dispatcher.state.clock, trio.Event()
+        throttle_ms = self._rates.listener_ms(listener.node.node_id, name or self.main_listener)
+        throttle_ms = self._rates.listener_ms(listener.node.node_id, name or self.main_listener)
+        timer = clock.call_at(clock.now_ms() + throttle_ms, is_over.set, for_client=True)
+        try:
+            if throttle_ms:
+                logger.info("a connection is not accepted for %d ms: max.connection.creation.rate", throttle_ms)
+                await is_over.wait()
+            while not self._has_slot(listener, name):
+                with trio.move_on_after(ACCEPT_PAUSE_S):  # the limit may have been raised meanwhile
+                    await listener.closed.wait()
+        except BaseException:
+            sock.close()
+            raise
+        finally:
+            timer.cancel()
+
+    def _close_later(self, listener: NodeListener, sock: socket.socket, ip: str, throttle_ms: int) -> None:
+        """Close a connection that is not let in behind its throttle time."""
+        logger.info("/%s: closed in %d ms: connection_creation_rate is exceeded", ip, throttle_ms)
+        clock = self._dispatcher.state.clock
+        listener.throttled.add(sock)
+
+        def close() -> None:
+            listener.throttled.discard(sock)
+            sock.close()
+
+        clock.call_at(clock.now_ms() + throttle_ms, close, for_client=True)
 
     def _connect(self, listener: NodeListener, name: str, sock: socket.socket, address: tuple[str, int]) -> None:
         sock.setblocking(False)
@@ -92,15 +152,20 @@ class Acceptor:
             logger.warning("/%s: closed: %s", ip, error)
             sock.close()
             return
-        if not listener.admit(ip, settings):
-            logger.info("/%s: closed: max.connections or max.connections.per.ip is reached", ip)
+        if self._dispatcher.state.cluster.client_quotas:
+            throttle_ms = self._rates.address_ms(listener.node.node_id, name or self.main_listener, ip)
+            if throttle_ms:
+                self._close_later(listener, sock, ip, throttle_ms)
+                return
+        if not listener.admit(name, ip, settings):
+            logger.info("/%s: closed: max.connections.per.ip is reached", ip)
             sock.close()
             return
         info = ConnectionInfo(client_host=f"/{ip}", listener=name)
 
         def closed(transport: Transport) -> None:
             self._dispatcher.observations.disconnected(info)
-            listener.discard(transport, ip)
+            listener.discard(transport, name, ip)
 
         connection = self._connection(listener.node, info, security)
         if context is None:

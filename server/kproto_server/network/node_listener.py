@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kproto_server.configuration.settings import connection_overrides
 from kproto_server.network.listening import BACKLOG, reserve
 from kproto_server.releases.release import VersionBehavior
 
@@ -47,6 +48,20 @@ def reserve_all(addresses: Mapping[str, tuple[str, int]]) -> NodeSockets:
     return sockets
 
 
+CONNECTIONS_MAX = "max.connections"
+
+
+def connections_max(ip: str, settings: Settings) -> int:
+    """Return how many connections an address may have."""
+    overrides = settings.str("max.connections.per.ip.overrides")
+    if overrides:
+        found = connection_overrides(overrides)
+        for host in (ip, "localhost" if ip == "127.0.0.1" else ip):
+            if host in found:
+                return found[host]
+    return settings.int("max.connections.per.ip")
+
+
 class NodeBehavior(VersionBehavior):
     """What Kafka releases do differently when a node ends without a word."""
 
@@ -66,28 +81,45 @@ class NodeListener:
         self.node = node
         self.sockets: NodeSockets = sockets
         self.transports: set[Transport] = set()
+        self.throttled: set[socket.socket] = set()
+        """Connections above the rate of their address, which are not read and will be closed."""
         self.scopes: dict[str, trio.CancelScope] = {name: trio.CancelScope() for name in sockets}
         """Each has the task that accepts the connections of a listener."""
         self.refuses: bool = False
         """Whether new connections are refused, and the listener is open."""
         self._counts: Counter[str] = Counter()
         """Connections by IP address."""
+        self._of_listeners: Counter[str] = Counter()
+        """Connections by listener."""
+        self.closed: trio.Event = trio.Event()
+        """Set when the next connection is closed."""
 
-    def admit(self, ip: str, settings: Settings) -> bool:
-        """Count a new connection and return True, unless there are as many as the settings allow (BA-11)."""
-        if len(self.transports) >= settings.int("max.connections"):
-            return False
-        if self._counts[ip] >= settings.int("max.connections.per.ip"):
+    def admit(self, name: str, ip: str, settings: Settings) -> bool:
+        """Count a new connection and return True, unless its address has as many as the settings allow (BA-11)."""
+        if self._counts[ip] >= connections_max(ip, settings):
             return False
         self._counts[ip] += 1
+        self._of_listeners[name] += 1
         return True
 
-    def discard(self, transport: Transport, ip: str) -> None:
-        """Remove a closed connection."""
+    def has_slot(self, name: str, own_max: int | None, settings: Settings) -> bool:
+        """Return whether the node may have one more connection, and its listener (KIP-402).
+
+        ``own_max``: of the listener with this name; None: it has no limit of its own.
+        """
+        if len(self.transports) >= settings.int(CONNECTIONS_MAX):
+            return False
+        return own_max is None or self._of_listeners[name] < own_max
+
+    def discard(self, transport: Transport, name: str, ip: str) -> None:
+        """Remove a closed connection of a listener."""
         self.transports.discard(transport)
+        self._of_listeners[name] -= 1
         self._counts[ip] -= 1
         if not self._counts[ip]:
             del self._counts[ip]
+        self.closed.set()
+        self.closed = trio.Event()
 
     def stop_listening(self) -> None:
         """Refuse new connections from now on. The kernel resets those that were not accepted yet."""
@@ -119,11 +151,18 @@ class NodeListener:
     def close(self, *, resets: bool = False) -> None:
         """Stop listening and close every connection, as the end of the broker's process would."""
         self.stop_listening()
+        self._close_throttled()
         for transport in list(self.transports):
             transport.close(resets=resets)
 
+    def _close_throttled(self) -> None:
+        for sock in self.throttled:
+            sock.close()
+        self.throttled.clear()
+
     def close_connections(self) -> None:
         """Close every connection, also those that wait to be accepted; go on listening."""
+        self._close_throttled()
         for transport in list(self.transports):
             transport.close()
         for sock in self.sockets.values():

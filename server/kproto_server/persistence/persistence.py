@@ -189,7 +189,7 @@ class Persistence:
             from kproto_server.security.delegation_tokens import Token
 
             cluster.delegation_tokens.replace(Token.of_stored(*fields) for fields in self.log_dir.settings.tokens)
-        cluster.client_quotas = self.log_dir.settings.quotas
+        cluster.set_client_quotas(self.log_dir.settings.quotas)
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 

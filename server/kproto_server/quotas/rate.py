@@ -12,6 +12,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+LONGEST_MS = 2**31 - 1
+"""A throttle time is no longer: a quota may be 0, or next to it."""
+
 
 class Window(NamedTuple):
     """The settings ``quota.window.num`` and ``quota.window.size.seconds``."""
@@ -79,4 +82,9 @@ class Rate:
         rate = sum(sample.sum for sample in self._samples) / (elapsed_ms / 1000)
         if not rate > quota:
             return 0
-        return math.floor((rate - quota) / quota * elapsed_ms + 0.5)
+        return whole_ms((rate - quota) * elapsed_ms, quota)
+
+
+def whole_ms(product: float, quota: float) -> int:
+    """Return a product divided by a quota, rounded, at most `LONGEST_MS`."""
+    return math.floor(product / quota + 0.5) if product < quota * LONGEST_MS else LONGEST_MS

@@ -1,7 +1,8 @@
 """How quotas come into the way of requests.
 
-Theory of operation. The endpoints of Produce and Fetch look whether there are client quotas at all. While there are
-none, that is all that happens; otherwise `Throttles` handles the request. Other APIs are as without this module.
+Theory of operation. Each endpoint looks whether there are client quotas at all. While there are none, that is all that
+happens; otherwise `Throttles` handles the request. The commit cache responds without endpoints, to clients that have no
+quota of handler time only (`Cluster.limits_handler_time`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from kproto_server.requests.endpoint import Endpoint
     from kproto_server.throttling.throttles import Throttles
 
-PRODUCE, FETCH = 0, 1
-
 
 def install(dispatcher: Dispatcher) -> None:
     """Have a dispatcher throttle clients. It is called behind the installation of an authorizer, whose checks are about
@@ -33,23 +32,21 @@ class _ThrottlingEndpoints(Endpoints):
     def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
         self._own = dispatcher.endpoints
-        self._state = dispatcher.state
+        self._dispatcher = dispatcher
 
     @cached_property
     def _throttles(self) -> Throttles:
         """Made at its first use: few brokers have quotas."""
         from kproto_server.throttling.throttles import Throttles
 
-        return Throttles(self._state.clock, self._state.settings, self._state.cluster.quota_rates)
+        return Throttles(self._dispatcher)
 
     def _made(self, key: tuple[int, int]) -> Endpoint:
-        own = endpoint = self._own[key]
-        if key[0] in (PRODUCE, FETCH):
+        own = self._own[key]
 
-            def handle(request: Any, context: RequestContext) -> Any:
-                if not context.cluster.client_quotas:
-                    return own.handle(request, context)
-                return self._throttles.handle(own, request, context)
+        def handle(request: Any, context: RequestContext) -> Any:
+            if not context.cluster.client_quotas:
+                return own.handle(request, context)
+            return self._throttles.handle(own, request, context)
 
-            endpoint = replace(own, handle=handle)
-        return endpoint
+        return replace(own, handle=handle)

@@ -2,35 +2,49 @@
 
 From 2.0 on the response goes out at once, and the broker reads no further request of the connection for the throttle
 time (KIP-219); before, the response itself waits. A Fetch that exceeds the quota returns no records, and does not
-count. Source: measured on 2.8.2 and 4.4.0 (tests/throttling/test_rate.py).
+count. A request of a client with a quota of handler time counts with the time in which its handler ran (KIP-124); its
+throttle time is one window at most. Of several throttle times the longest counts; that of a change of topics (KIP-599)
+is in the response of its handler. Source: measured on 2.8.2 and 4.4.0 (tests/throttling).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.headers import request_frame
 from kproto.message import Response
-from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k01_fetch import FetchResponse
-from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from kproto_server.quotas.groups import QuotaGroup, group_of
-from kproto_server.quotas.rate import Rate, Window
+from kproto_server.quotas.rate import Window
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import NO_RESPONSE, DelayedOperation, NoResponse, Piece, Shaped, soon, then
+from kproto_server.requests.deferred import (
+    NO_RESPONSE,
+    DelayedOperation,
+    LargeResponse,
+    NoResponse,
+    Piece,
+    Shaped,
+    soon,
+    then,
+)
 
 if TYPE_CHECKING:
-    from kproto_server.clock import Clock
-    from kproto_server.configuration.dynamic_settings import DynamicSettings
+    from collections.abc import Callable
+
     from kproto_server.quotas.rate import RateKey
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import Result
+    from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
 
-RATES_MAX = 10_000
-"""Groups of clients whose rates are kept: clients choose their client ids."""
+PRODUCE, FETCH = 0, 1
+KEYS_OF_BYTES = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE}
+CHANGES_OF_TOPICS = (19, 20, 37)
+"""CreateTopics, DeleteTopics, CreatePartitions."""
 SIZE_BYTES = 4
 """Of the size in front of a frame."""
+PERCENT = 100
 INT_MAX = 2**31 - 1
 NO_SESSION = 0
 
@@ -44,14 +58,39 @@ class ThrottlingBehavior(VersionBehavior):
         return self.at_least(2, 0)
 
 
-class Throttles:
-    """The rates of groups of clients on all nodes."""
+class _Quota(NamedTuple):
+    """A quota of a client, and what it shares with others."""
 
-    def __init__(self, clock: Clock, settings: DynamicSettings, rates: dict[RateKey, Rate]) -> None:
-        """``rates``: those of the cluster, which a reset removes."""
-        self._clock = clock
-        self._settings = settings
-        self._rates = rates
+    key: RateKey
+    value: float
+
+
+class _HandlerTime:
+    """The time that the handler of one request has taken."""
+
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self.spent_s: float = 0.0
+
+    def of(self, call: Callable[[], Result]) -> Result:
+        """Return the result of a call, whose time counts, with that of the operations that it may return."""
+        began_s = self._monotonic_s()
+        result = call()
+        self.spent_s += self._monotonic_s() - began_s
+        if isinstance(result, DelayedOperation):
+            respond = result.respond
+            return result._replace(respond=lambda: self.of(respond))
+        return result
+
+
+class Throttles:
+    """Throttles the clients of all nodes."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._clock = dispatcher.state.clock
+        self._settings = dispatcher.state.settings
+        self._cluster = dispatcher.state.cluster
+        self._dispatcher = dispatcher
 
     @property
     def _window(self) -> Window:
@@ -59,90 +98,91 @@ class Throttles:
         return Window(current.int("quota.window.num"), current.int("quota.window.size.seconds") * 1000)
 
     def handle(self, own: Endpoint, request: Any, context: RequestContext) -> Result:
-        """Handle a Produce or Fetch of a client that may have a quota."""
-        is_produce = isinstance(request, ProduceRequest)
-        key = PRODUCER_BYTE_RATE if is_produce else CONSUMER_BYTE_RATE
-        user = context.connection.principal.partition(":")[2]
-        group = group_of(context.cluster.client_quotas, key, user, context.client_id)
-        if group is None:
+        """Handle the request of a client that may have quotas."""
+        of_bytes = _quota(KEYS_OF_BYTES[context.api_key], context) if context.api_key in KEYS_OF_BYTES else None
+        of_time = _quota(REQUEST_PERCENTAGE, context) if context.cluster.limits_handler_time else None
+        if of_bytes is None and of_time is None and context.api_key not in CHANGES_OF_TOPICS:
             return own.handle(request, context)
-        rate_key = (context.node.node_id, key, group.user, group.client_id)
-        if is_produce:
-            frame = request_frame(request, context.api_version, correlation_id=0, client_id=context.client_id)
-            size = len(frame) - SIZE_BYTES
-            return then(
-                own.handle(request, context), lambda result: self._produced(result, size, rate_key, group, context)
-            )
+        asked = request
+        if of_bytes is not None and context.api_key == FETCH:
+            asked = self._limited(request, of_bytes.value)
+        time = None if of_time is None else _HandlerTime(self._dispatcher.monotonic_s)
+        result = own.handle(asked, context) if time is None else time.of(lambda: own.handle(asked, context))
+
+        def finish(result: Result) -> Result:
+            is_response = isinstance(result, (Response, LargeResponse))
+            if not is_response and not (isinstance(result, NoResponse) and of_bytes is not None):
+                return result
+            size = 0 if of_bytes is None else _size(request, result, own, context)
+            of_bytes_ms = 0 if of_bytes is None else self._record(of_bytes, size)
+            if isinstance(result, NoResponse):
+                ends_ms = self._clock.now_ms() + of_bytes_ms
+                return DelayedOperation(ends_ms, lambda: NO_RESPONSE) if of_bytes_ms else result
+            of_time_ms = 0
+            if of_time is not None and time is not None:
+                of_time_ms = min(self._record(of_time, time.spent_s * PERCENT), self._window.size_ms)
+            response = result.response if isinstance(result, LargeResponse) else result
+            throttle_ms = max(of_bytes_ms, of_time_ms, getattr(response, "throttle_time_ms", 0))
+            if not throttle_ms:
+                return result
+            if isinstance(result, FetchResponse) and context.behavior(ThrottlingBehavior).mutes_after_response:
+                if of_bytes is not None:  # none of them is sent
+                    self._cluster.quota_usage.unrecord(of_bytes.key, size, self._window, self._clock.now_ms())
+                result = _empty(result, request)
+            return self._throttled(_with_time(result, throttle_ms), throttle_ms, context)
+
+        return then(result, finish)
+
+    def _limited(self, request: Any, quota: float) -> Any:
+        """Return a Fetch for no more bytes than a consumer may receive: it would always be throttled, and never receive
+        them."""
         window = self._window
-        # More bytes would always be throttled, and the consumer would never receive them.
-        most = int(min(group.quota * (window.samples - 1) * window.size_ms / 1000, INT_MAX))
-        limited = request.replace(max_bytes=min(request.max_bytes, most), min_bytes=min(request.min_bytes, most))
-        is_incremental = request.session_epoch > 0
+        most = int(min(quota * (window.samples - 1) * window.size_ms / 1000, INT_MAX))
+        return request.replace(max_bytes=min(request.max_bytes, most), min_bytes=min(request.min_bytes, most))
 
-        def fetched(result: Result) -> Result:
-            return self._fetched(result, own, rate_key, group, context, is_incremental=is_incremental)
+    def _record(self, quota: _Quota, value: float) -> int:
+        """Record what a client has used of a quota; return the throttle time."""
+        return self._cluster.quota_usage.record(quota.key, value, quota.value, self._window, self._clock.now_ms())
 
-        return then(own.handle(limited, context), fetched)
+    def _throttled(self, result: Response | LargeResponse, throttle_ms: int, context: RequestContext) -> Result:
+        """Return a response with its throttle time, behind which the connection is not read for that time.
 
-    def _produced(self, result: Result, size: int, key: RateKey, group: QuotaGroup, context: RequestContext) -> Result:
-        throttle_ms = self._record(key, size, group.quota)
-        if not throttle_ms:
-            return result
-        if isinstance(result, NoResponse):
-            return DelayedOperation(self._clock.now_ms() + throttle_ms, lambda: NO_RESPONSE)
-        if not isinstance(result, Response):
-            return result
-        return self._throttled(_with_time(result, throttle_ms), throttle_ms, context)
-
-    def _fetched(
-        self,
-        result: Result,
-        own: Endpoint,
-        key: RateKey,
-        group: QuotaGroup,
-        context: RequestContext,
-        *,
-        is_incremental: bool,
-    ) -> Result:
-        if not isinstance(result, FetchResponse):
-            return result
-        size = SIZE_BYTES + len(own.encode(result))
-        throttle_ms = self._record(key, size, group.quota)
-        if not throttle_ms:
-            return result
-        response: Any = _with_time(result, throttle_ms)
-        if context.behavior(ThrottlingBehavior).mutes_after_response:
-            self._rates[key].record(-size, self._window, self._clock.now_ms())
-            session_id = result.session_id if is_incremental else NO_SESSION
-            response = response.replace(session_id=session_id, responses=(), node_endpoints=())
-        return self._throttled(response, throttle_ms, context)
-
-    def _record(self, key: RateKey, size: int, quota: float) -> int:
-        """Record bytes; return the throttle time."""
-        now_ms, window = self._clock.now_ms(), self._window
-        rate = self._rates.get(key)
-        if rate is None:
-            if len(self._rates) >= RATES_MAX:
-                self._drop_oldest()
-            rate = self._rates[key] = Rate(now_ms)
-        rate.record(size, window, now_ms)
-        return rate.throttle_ms(quota, window, now_ms)
-
-    def _drop_oldest(self) -> None:
-        by_time = sorted(self._rates, key=lambda key: self._rates[key].last_ms)
-        for key in by_time[: RATES_MAX // 10]:
-            del self._rates[key]
-
-    def _throttled(self, response: Response, throttle_ms: int, context: RequestContext) -> Result:
+        A large response is sent as it is: the next request of the client is throttled in its place.
+        """
         now_ms = self._clock.now_ms()
         if not context.behavior(ThrottlingBehavior).mutes_after_response:
-            return DelayedOperation(now_ms + throttle_ms, lambda: response)
+            return DelayedOperation(now_ms + throttle_ms, lambda: result)
+        if isinstance(result, LargeResponse):
+            return result
 
         def mute(frame: bytes) -> Piece:
             return Piece(frame, DelayedOperation(now_ms + throttle_ms, lambda: NO_RESPONSE))
 
-        return soon(Shaped(response, mute), now_ms)
+        return soon(Shaped(result, mute), now_ms)
 
 
-def _with_time(response: Any, throttle_ms: int) -> Any:
-    return response.replace(throttle_time_ms=min(throttle_ms, INT_MAX))
+def _quota(key: str, context: RequestContext) -> _Quota | None:
+    """Return the quota that the client of a request has for a key."""
+    user = context.connection.principal.partition(":")[2]
+    group: QuotaGroup | None = group_of(context.cluster.client_quotas, key, user, context.client_id)
+    return group and _Quota((context.node.node_id, key, group.user, group.client_id), group.quota)
+
+
+def _size(request: Any, result: Any, own: Endpoint, context: RequestContext) -> int:
+    """Return the size of a Produce without that in front of it, or of a response to a Fetch with it."""
+    if isinstance(result, FetchResponse):
+        return SIZE_BYTES + len(own.encode(result))
+    frame = request_frame(request, context.api_version, correlation_id=0, client_id=context.client_id)
+    return len(frame) - SIZE_BYTES
+
+
+def _empty(response: FetchResponse, request: Any) -> FetchResponse:
+    session_id = response.session_id if request.session_epoch > 0 else NO_SESSION
+    return response.replace(session_id=session_id, responses=(), node_endpoints=())
+
+
+def _with_time(result: Any, throttle_ms: int) -> Any:
+    """Return a response with a throttle time; some APIs have none in theirs."""
+    if isinstance(result, LargeResponse):
+        return result._replace(response=_with_time(result.response, throttle_ms))
+    return result.replace(throttle_time_ms=min(throttle_ms, INT_MAX)) if hasattr(result, "throttle_time_ms") else result
