@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kproto_server.broker.broker import Broker
 from tests.network.raw_client import RawClient
+from tests.security.secured_client import SecuredClient
 from tests.security.token_scripts import (
     FOLDER,
     HOUR_MS,
@@ -34,7 +36,8 @@ KEY = "delegation.token.secret.key"
 OLD_KEY = "delegation.token.master.key"
 SCRAM = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 LISTENERS = ["SASL_PLAINTEXT://127.0.0.1:0", "PLAINTEXT://127.0.0.1:0"]
-SECURED: Any = {"sasl": SCRAM, "users": USERS, "settings": {KEY: SECRET_KEY}, "clock": "manual"}
+DELAY = "connection.failed.authentication.delay.ms"
+SECURED: Any = {"sasl": SCRAM, "users": USERS, "settings": {KEY: SECRET_KEY, DELAY: 0}, "clock": "manual"}
 
 
 def authorizer_of(release: str, mode: str) -> str:
@@ -49,9 +52,9 @@ def authorizer_of(release: str, mode: str) -> str:
 def test_the_responses_are_those_of_the_release(path: Path) -> None:
     *words, release, mode = path.stem.split("-")
     variant = "-".join(words)
-    settings: dict[str, object] = {}
+    settings: dict[str, object] = {DELAY: 0}
     if variant == "with-key":
-        settings = {KEY: SECRET_KEY, "super.users": "User:admin;User:ANONYMOUS"}
+        settings |= {KEY: SECRET_KEY, "super.users": "User:admin;User:ANONYMOUS"}
         settings["authorizer.class.name"] = authorizer_of(release, mode)
     version = version_name(f"{release}-{mode}")
     options: Any = {"listeners": LISTENERS, "sasl": SCRAM, "users": USERS, "settings": settings, "clock": "manual"}
@@ -161,6 +164,32 @@ def test_a_session_ends_with_its_token() -> None:
         assert describe("by-token")(script)[0] == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         broker.clock.advance(hours=1, milliseconds=1)
         assert describe("by-token")(script) == "closed"
+        script.close()
+
+
+def test_a_certificate_says_who_a_client_is(tmp_path: Path) -> None:
+    """On a listener with TLS alone, clients with a certificate have tokens, and others do not."""
+    settings = {KEY: SECRET_KEY, "ssl.client.auth": "requested"}
+    with Broker.running(tls="auto", tls_directory=str(tmp_path), settings=settings) as broker:
+        script = script_of(broker)
+        for name in ("certified", "anonymous"):
+            context = ssl.create_default_context(cafile=str(broker.tls.files.ca_file))
+            if name == "certified":
+                context.load_cert_chain(broker.tls.files.client_certificate_file, broker.tls.files.client_key_file)
+            script.adopt(name, SecuredClient(broker.bootstrap_servers, context))
+        assert create("certified", "one")(script)[:2] == [0, "User:CN=client,O=kproto"]
+        assert create("anonymous")(script)[:2] == [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, "User:ANONYMOUS"]
+        script.close()
+
+
+def test_a_cluster_of_an_older_metadata_version_has_no_tokens() -> None:
+    with Broker.running(**SECURED, kafka_version="3.9") as broker:
+        script = script_of(broker)
+        create("alice", "one")(script)
+        broker.run(lambda server: server.state.cluster.finalize({"metadata.version": 13}))
+        changes = (create("alice"), renew("alice", "one", -1), expire("alice", "one", -1))
+        assert [change(script)[0] for change in changes] == [ErrorCode.UNSUPPORTED_VERSION] * 3
+        assert len(ALL(script)) == 4
         script.close()
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto.java_arithmetic import INT64_SIGN, wrapped
+from kproto_server.cluster.features import METADATA_VERSION
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.context import ANONYMOUS
 from kproto_server.security.delegation_tokens import Principal
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 NO_TIME = -1
 """The times of a response with an error that the node itself has found."""
 
+TOKENS_LEVEL = 14
+"""The first level of `metadata.version` with delegation tokens: 3.6-IV2 (`MetadataVersion`)."""
 WITH_REQUESTER = 3
 """The first version of CreateDelegationToken and DescribeDelegationToken that has the creators of tokens."""
 NO_REQUESTER = Principal("", "")
@@ -54,6 +58,14 @@ def allows_token_requests(context: RequestContext) -> bool:
     if connection.authentication is not None:
         return not connection.authentication.is_by_token
     return connection.principal != ANONYMOUS
+
+
+def unavailable(context: RequestContext) -> ErrorCode | None:
+    """Return why the cluster makes and changes no tokens; None: it does."""
+    if context.cluster.delegation_tokens is None:
+        return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    is_old = context.kafka_version.is_kraft and context.cluster.features.level(METADATA_VERSION) < TOKENS_LEVEL
+    return ErrorCode.UNSUPPORTED_VERSION if is_old else None
 
 
 def client_of(context: RequestContext) -> Principal:

@@ -13,6 +13,7 @@ from kproto_server.handlers._delegation_tokens import (
     DelegationTokenBehavior,
     allows_token_requests,
     client_of,
+    unavailable,
 )
 from kproto_server.requests.context import ANONYMOUS
 from kproto_server.security.delegation_tokens import USER_TYPE, Principal, Token
@@ -35,8 +36,9 @@ def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> Cr
     if any(renewer.principal_type != USER_TYPE for renewer in request.renewers):
         return refused(ErrorCode.INVALID_PRINCIPAL_TYPE, request, context)
     behavior, tokens = context.behavior(DelegationTokenBehavior), context.cluster.delegation_tokens
-    if tokens is None:
-        return refused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, request, context, behavior.no_time)
+    reason = unavailable(context)
+    if tokens is None or reason:
+        return refused(reason or ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, request, context, behavior.no_time)
     owner, requester = owner_of(request, context), client_of(context)
     renewers = tuple(Principal(one.principal_type, one.principal_name) for one in request.renewers)
     if len(tokens.tokens) >= TOKENS_MAX or sum(len(type_ + name) for type_, name in (owner, *renewers)) > NAMES_MAX:

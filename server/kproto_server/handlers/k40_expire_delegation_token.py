@@ -12,6 +12,7 @@ from kproto_server.handlers._delegation_tokens import (
     allows_token_requests,
     client_of,
     set_end,
+    unavailable,
 )
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ def handle(request: ExpireDelegationTokenRequest, context: RequestContext) -> Ex
     if not allows_token_requests(context):
         return _response(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME)
     behavior, tokens = context.behavior(DelegationTokenBehavior), context.cluster.delegation_tokens
-    if tokens is None:
-        return _response(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, behavior.no_time)
+    reason = unavailable(context)
+    if tokens is None or reason:
+        return _response(reason or ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, behavior.no_time)
     token = tokens.by_hmac(request.hmac)
     if token is None:
         return _response(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, behavior.no_time)
