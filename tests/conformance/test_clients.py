@@ -14,6 +14,8 @@ from kproto_server.conformance.client_run import run_case
 from kproto_server.conformance.verdict import Grade, verdict_on
 from tests.commandline.commands import kproto
 from tests.fixture_files import FIXTURES
+from tests.oracle.cluster import NEWEST, kafka
+from tests.oracle.java import compiled, java_command
 
 COPIERS = FIXTURES / "examples" / "conform"
 TIMEOUT_S = 30.0
@@ -50,9 +52,19 @@ def test_the_rules_of_each_case_are_possible(case: ClientCase) -> None:
         assert [broker.faults.add(**rule).fired for rule in case.faults] == [0] * len(case.faults)
 
 
-@pytest.mark.parametrize("library", ["kafka_python", "confluent_kafka", "aiokafka"])
+def copier(library: str) -> list[str]:
+    """Return the command of the program with a client library."""
+    if library != "java":
+        return [sys.executable, str(COPIERS / f"copy_with_{library}.py")]
+    classpath = kafka("clientpath", NEWEST)
+    return java_command(compiled(COPIERS / "CopyWithJava.java", classpath, java_release=11), classpath, "CopyWithJava")
+
+
+@pytest.mark.parametrize(
+    "library", ["kafka_python", "confluent_kafka", "aiokafka", pytest.param("java", marks=pytest.mark.oracle)]
+)
 def test_a_client_recovers(library: str) -> None:
-    command = [sys.executable, str(COPIERS / f"copy_with_{library}.py")]
+    command = copier(library)
     for case in chosen(["join-group-closed", "produce-not-enough-replicas"]):
         verdict = verdict_on(case, run_case(case, command, timeout_s=TIMEOUT_S).seen, TIMEOUT_S)
         assert (verdict.grade, verdict.reason) == (Grade.PASS, "")
@@ -72,9 +84,8 @@ def test_a_planted_defect_is_found(defect: str, tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    copier = str(COPIERS / "copy_with_kafka_python.py")
     report = tmp_path / "verdicts.json"
-    words = ("conform", "client", "--only", "rebalance", "--report", str(report), "--", sys.executable, copier)
+    words = ("conform", "client", "--only", "rebalance", "--report", str(report), "--", *copier("kafka_python"))
     done = kproto(*words)
     assert done.returncode == 0, done.stderr
     assert "PASS         rebalance" in done.stdout
