@@ -91,6 +91,7 @@ def test_a_connection_above_the_rate_of_its_node_waits(caplog: pytest.LogCapture
         for _ in range(ALLOWED):
             with RawClient(broker.bootstrap_servers) as client:
                 client.ask(*GROUPS)
+        assert "not accepted" not in caplog.text
         with RawClient(broker.bootstrap_servers) as client:
             client.send(GROUPS)
             wait_until(lambda: "not accepted for 1000 ms" in caplog.text, "the connection that waits")

@@ -113,7 +113,6 @@ class Acceptor:
         """
         clock, is_over = self._dispatcher.state.clock, trio.Event()
         throttle_ms = self._rates.listener_ms(listener.node.node_id, name or self.main_listener)
-        throttle_ms = self._rates.listener_ms(listener.node.node_id, name or self.main_listener)
         timer = clock.call_at(clock.now_ms() + throttle_ms, is_over.set, for_client=True)
         try:
             if throttle_ms:
