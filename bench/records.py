@@ -5,9 +5,9 @@ Their settings are the defaults, except for batches of a known size and queues t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -60,10 +60,12 @@ class Topic:
     port: int
     name: str
     partitions: int
+    security: Mapping[str, Any] = field(default_factory=dict)
+    """The client's settings for TLS and SASL."""
 
     @property
     def server(self) -> dict[str, Any]:
-        return {"bootstrap.servers": f"{HOST}:{self.port}", "log_level": WARNING}
+        return {"bootstrap.servers": f"{HOST}:{self.port}", "log_level": WARNING, **self.security}
 
     @contextmanager
     def there(self) -> Iterator[None]:

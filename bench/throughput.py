@@ -71,7 +71,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
             topic = Topic(server.port, f"throughput-{size.message_bytes}-{nth}", PARTITIONS)
             with topic.there():
                 for way, prepared in WAYS.items():
-                    figures = _timed(prepared(topic, load), load, server, str(target))
+                    figures = timed(prepared(topic, load), load, server, str(target))
                     if nth > 0:
                         samples[size, way].setdefault(target, []).append(figures)
     return [
@@ -84,7 +84,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
     ]
 
 
-def _timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, server: Server, who: str) -> Figures:
+def timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, server: Server, who: str) -> Figures:
     """Connect the client, move the messages, and return the figures."""
     with prepared as move:
         gc.collect()

@@ -36,6 +36,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "proxy",
         "rebalance",
         "restart",
+        "secure",
         "shares",
         "spark",
         "start",
