@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
+from kproto.codes import ErrorCode
 from kproto.errors import UsageError
+from kproto.messages import k33_alter_configs as k33
+from kproto.messages import k44_incremental_alter_configs as k44
 from kproto_server.broker.broker import Broker
 from kproto_server.security.certificates import PASSWORD, Authority, CertificateKind, KeyPair
 from kproto_server.security.key_stores import key_store, trusted_certificates
+from tests.network.raw_client import RawClient
 from tests.network.requests import topic_names
 from tests.security.secured_client import SecuredClient
 
@@ -120,6 +124,51 @@ def test_the_stores_are_read_again_without_a_restart(tmp_path: Path) -> None:
         assert organization(broker) == "jks"
         with pytest.raises(UsageError, match="kproto makes no certificates then"):
             broker.tls.use("expired")
+
+
+OF_LISTENER = "listener.name.ssl.ssl.keystore.location"
+SET, DELETE, APPEND = range(3)
+
+
+def alter(client: RawClient, value: str, operation: int = SET, *, broker: str = "1", name: str = OF_LISTENER) -> int:
+    config = k44.AlterableConfig(name=name, config_operation=operation, value=value)
+    resource = k44.AlterConfigsResource(resource_type=4, resource_name=broker, configs=(config,))
+    (found,) = client.ask(k44.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False), 1).responses
+    return int(found.error_code)
+
+
+def test_clients_have_the_stores_read_again(tmp_path: Path) -> None:
+    """KIP-226: AlterConfigs and IncrementalAlterConfigs of the listener's location, which stays the same."""
+    path = tmp_path / "server.p12"
+    path.write_bytes((FOLDER / "server.p12").read_bytes())
+    settings = {LOCATION: str(path), "ssl.keystore.password": STORE, "ssl.key.password": KEY}
+    with Broker.running(tls="auto", settings=settings) as broker:
+        context = ssl.create_default_context(cafile=str(broker.tls.files.ca_file))
+        with SecuredClient(broker.bootstrap_servers, context) as client:
+            path.write_bytes((FOLDER / "server.jks").read_bytes())
+            assert alter(client, "/etc/passwd") == ErrorCode.POLICY_VIOLATION
+            assert alter(client, str(path), APPEND) != ErrorCode.NONE
+            assert alter(client, str(path), broker="") == ErrorCode.POLICY_VIOLATION
+            assert alter(client, STORE, name="listener.name.ssl.ssl.keystore.password") == ErrorCode.POLICY_VIOLATION
+            assert organization(broker) == "pkcs12"
+            assert alter(client, str(path)) == ErrorCode.NONE
+            assert organization(broker) == "jks"
+            path.write_bytes(b"junk")
+            assert alter(client, str(path)) == ErrorCode.INVALID_REQUEST
+            assert organization(broker) == "jks"
+            path.write_bytes((FOLDER / "server.p12").read_bytes())
+            assert alter(client, "", DELETE) == ErrorCode.NONE
+            assert organization(broker) == "pkcs12"
+            path.write_bytes((FOLDER / "server.jks").read_bytes())
+            config = k33.AlterableConfig(name=OF_LISTENER, value=str(path))
+            resource = k33.AlterConfigsResource(resource_type=4, resource_name="1", configs=(config,))
+            for validate_only in (True, False):
+                request = k33.AlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+                assert client.ask(request, 1).responses[0].error_code == ErrorCode.NONE
+                assert organization(broker) == ("pkcs12" if validate_only else "jks")
+    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
+        assert alter(client, "") == ErrorCode.POLICY_VIOLATION
+        assert alter(client, "", DELETE) == ErrorCode.NONE
 
 
 STORES = {LOCATION: str(FOLDER / "server.jks"), "ssl.keystore.password": STORE, "ssl.key.password": KEY}

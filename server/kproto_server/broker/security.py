@@ -117,6 +117,8 @@ class Security:
         server.access = self
         if self._signing_keys is not None:
             self._signing_keys.begin(server)
+        if has_own_stores(self._settings):
+            server.state.cluster.read_stores_again = self._read_stores_again
         tls, new_authentication = self.tls, self._new_authentication(server)
         self._main_protocol = protocols.get("", self._main_protocol)
         for name, protocol in ({"": self._main_protocol} | dict(protocols)).items():
@@ -126,6 +128,14 @@ class Security:
                 tls.principal if has_tls and tls is not None and not has_sasl else None,
                 new_authentication if has_sasl else None,
             )
+
+    def _read_stores_again(self) -> str:
+        """Read the own key store and trust store again; return why not."""
+        try:
+            self.use_certificate("auto")
+        except (UsageError, OSError) as error:
+            return str(error)
+        return ""
 
     def _new_authentication(self, server: Server) -> Callable[[], Authentication] | None:
         if not self._options.mechanisms:

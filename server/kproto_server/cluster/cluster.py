@@ -113,6 +113,9 @@ class Cluster:
         self.store: Callable[[], object] = lambda: None
         """Writes topics and configs to the disk, or calls `undo` and raises `TopicsNotStored`; `Persistence` sets
         it."""
+        self.read_stores_again: Callable[[], str] | None = None
+        """Reads the key store and the trust store of the settings, and returns why not; empty: it has. None: there are
+        none. Set by `Security`."""
         self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
 

@@ -24,6 +24,7 @@ from kproto_server.handlers._config_changes import (
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
+from kproto_server.handlers._listener_stores import names_store, read_stores_again
 
 if TYPE_CHECKING:
     from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
@@ -77,9 +78,14 @@ def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, va
     refusal = check_broker_to_change(name, context)
     if refusal is not None:
         return refusal
-    configs = replaced_settings(name, context.settings.configs.get(name, {}), wanted, context.kafka_version)
+    stores = {one: value for one, value in wanted.items() if names_store(name, one)}
+    rest = {one: value for one, value in wanted.items() if one not in stores}
+    configs = replaced_settings(name, context.settings.configs.get(name, {}), rest, context.kafka_version)
     if isinstance(configs, Refusal):
         return configs
+    refusal = read_stores_again(stores, context, validate_only=validate_only)
+    if refusal is not None:
+        return refusal
     if not validate_only:
         set_broker_configs(name, configs, context)
     return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k44_incremental_alter_configs import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 from kproto_server.cluster.broker_config_changes import changed_settings
-from kproto_server.cluster.topic_config_changes import ConfigChange, changed, check_changes
+from kproto_server.cluster.topic_config_changes import ConfigChange, Operation, changed, check_changes
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_changes import (
@@ -24,6 +24,7 @@ from kproto_server.handlers._config_changes import (
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
+from kproto_server.handlers._listener_stores import names_store, read_stores_again
 
 if TYPE_CHECKING:
     from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
@@ -85,9 +86,18 @@ def _alter_broker(
     refusal = check_changes(changes, context.kafka_version) or check_broker_to_change(name, context)
     if refusal is not None:
         return refusal
-    configs = changed_settings(name, context.settings.configs.get(name, {}), changes, context.kafka_version)
+    stores = {
+        one.name: one.value if one.operation == Operation.SET else None
+        for one in changes
+        if one.operation in (Operation.SET, Operation.DELETE) and names_store(name, one.name)
+    }
+    rest = [one for one in changes if one.name not in stores]
+    configs = changed_settings(name, context.settings.configs.get(name, {}), rest, context.kafka_version)
     if isinstance(configs, Refusal):
         return configs
+    refusal = read_stores_again(stores, context, validate_only=validate_only)
+    if refusal is not None:
+        return refusal
     if not validate_only:
         set_broker_configs(name, configs, context)
     return None
