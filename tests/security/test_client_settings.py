@@ -147,6 +147,7 @@ import (
 	"os"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
@@ -156,6 +157,7 @@ var (
 	_ = tls.Config{}
 	_ = x509.NewCertPool
 	_ = os.ReadFile
+	_ = oauth.Auth{}
 	_ = plain.Auth{}
 	_ = scram.Auth{}
 )
@@ -180,11 +182,16 @@ func main() {
 
 
 def test_franz_go(broker: Broker, tmp_path: Path) -> None:
+    assert run_franz_go(broker.client_settings("franz-go"), tmp_path) == "v"
+
+
+def run_franz_go(settings: str, folder: Path) -> str:
+    """Run a program of franz-go with these settings; return what it prints."""
     go = need_go()
     for name in ("go.mod", "go.sum"):
-        shutil.copy(EXAMPLES / "go" / name, tmp_path)
-    (tmp_path / "main.go").write_text(GO % textwrap.indent(broker.client_settings("franz-go"), "\t"))
-    assert output(go, "run", "-mod=mod", ".", folder=tmp_path) == "v"
+        shutil.copy(EXAMPLES / "go" / name, folder)
+    (folder / "main.go").write_text(GO % textwrap.indent(settings, "\t"))
+    return output(go, "run", "-mod=mod", ".", folder=folder)
 
 
 NODE = """
@@ -210,12 +217,17 @@ await consumer.disconnect();
 
 
 def test_kafkajs(broker: Broker, tmp_path: Path) -> None:
+    assert run_kafkajs(broker.client_settings("kafkajs"), tmp_path) == "v"
+
+
+def run_kafkajs(settings: str, folder: Path) -> str:
+    """Run a program of KafkaJS with these settings; return what it prints."""
     node, npm = need_node(), need_npm()
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(EXAMPLES / "node" / name, tmp_path)
-    output(npm, "ci", "--silent", "--no-audit", "--no-fund", folder=tmp_path)
-    (tmp_path / "main.mjs").write_text(NODE % broker.client_settings("kafkajs"))
-    assert output(node, "main.mjs", folder=tmp_path) == "v"
+        shutil.copy(EXAMPLES / "node" / name, folder)
+    output(npm, "ci", "--silent", "--no-audit", "--no-fund", folder=folder)
+    (folder / "main.mjs").write_text(NODE % settings)
+    return output(node, "main.mjs", folder=folder)
 
 
 def output(*command: str, folder: Path) -> str:

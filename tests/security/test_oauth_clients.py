@@ -16,7 +16,7 @@ from kproto_server.broker.broker import Broker
 from kproto_server.security.oauth import unsecured_token
 from tests.oracle.cluster import NEWEST
 from tests.security.oauth_scripts import BEARER, now_s
-from tests.security.test_client_settings import run_java
+from tests.security.test_client_settings import run_franz_go, run_java, run_kafkajs
 from tests.waiting import LIMIT_S
 
 LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -93,7 +93,7 @@ def test_aiokafka(bearer_broker: Broker) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("release", [NEWEST])
+@pytest.mark.parametrize("release", ["2.0.1", NEWEST])
 def test_java(bearer_broker: Broker, release: str, tmp_path: Path) -> None:
     settings = {
         "bootstrap.servers": bearer_broker.bootstrap_servers,
@@ -103,3 +103,19 @@ def test_java(bearer_broker: Broker, release: str, tmp_path: Path) -> None:
     }
     lines = "".join(f"{name}={value}\n" for name, value in settings.items())
     assert run_java(release, lines, tmp_path, "toolpath") == "v"  # the client reads tokens with Jackson
+
+
+def test_franz_go(bearer_broker: Broker, tmp_path: Path) -> None:
+    servers, token = bearer_broker.bootstrap_servers, unsecured_token("alice", issued_s=now_s())
+    settings = f"""options := []kgo.Opt{{
+    kgo.SeedBrokers("{servers}"),
+    kgo.SASL(oauth.Auth{{Token: "{token}"}}.AsMechanism()),
+}}"""
+    assert run_franz_go(settings, tmp_path) == "v"
+
+
+def test_kafkajs(bearer_broker: Broker, tmp_path: Path) -> None:
+    servers, token = bearer_broker.bootstrap_servers, unsecured_token("alice", issued_s=now_s())
+    settings = f"""brokers: ["{servers}"],
+sasl: {{ mechanism: "oauthbearer", oauthBearerProvider: async () => ({{ value: "{token}" }}) }},"""
+    assert run_kafkajs(settings, tmp_path) == "v"
