@@ -140,3 +140,10 @@ def test_what_is_no_tls_is_called_by_its_name(data: bytes, reason: str) -> None:
         wait_until(lambda: bool(broker.observations.snapshot().clients), "the client in the report")
         (client,) = broker.observations.snapshot().clients
         assert [closed.reason.startswith(reason) for closed in client.closed] == [True]
+
+
+def test_the_ca_is_not_sent() -> None:
+    """sslyze 6.3.1 warns of a chain with its anchor; Kafka 4.4.0 with the same files sends one certificate."""
+    with Broker.running(tls="auto") as broker, SecuredClient(broker.bootstrap_servers, context_of(broker)) as client:
+        chain = client.socket._sslobj.get_unverified_chain()  # type: ignore[attr-defined]  # public from 3.13 on
+        assert len(chain) == 1

@@ -64,7 +64,11 @@ def server_context(
     context.set_ciphers("DEFAULT:@SECLEVEL=0" if has_weak_key else "DEFAULT")
     try:
         context.load_cert_chain(certificate_file, key_file)
-        context.load_verify_locations(client_ca_file)
+        # OpenSSL completes the chain that it sends from the CAs of clients. A scanner warns of a CA in it.
+        wants_certificates = CLIENT_AUTH[client_auth] is not ssl.CERT_NONE
+        (context if wants_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)).load_verify_locations(
+            client_ca_file
+        )
     except ssl.SSLError as error:
         raise UsageError(f"TLS: {certificate_file!r} and {key_file!r}: {error.reason}") from None
     except OSError as error:
