@@ -28,13 +28,14 @@ from bench.peers.server import Server
 from bench.records import Load, Topic
 from bench.throughput import BATCH_SIZE_BYTES, LARGE, MEGABYTE, WAYS, timed
 from bench.throughput import RATE as MB_RATE
+from bench.throughput import SERVER_CPU as MB_SERVER_CPU
 
 RATE = Metric(key="per_s", title="per second", more_is_better=True, compared=True, digits=0)
 P99 = Metric(key="p99_us", title="p99 us", digits=0)
 SERVER_CPU = Metric(key="server_cpu_us", title="server CPU us", compared=True, digits=0)
 OF_LOAD = {RATE.key: "requests_s", P99.key: "p99_us", SERVER_CPU.key: "server_cpu_us_per_request"}
 """The load generator's name of each metric."""
-METRICS = (RATE, P99, SERVER_CPU, MB_RATE)
+METRICS = (RATE, P99, SERVER_CPU, MB_RATE, MB_SERVER_CPU)
 MEMORY: Durability = "memory"
 AT_A_TIME = (1, 16)
 RECORDS = "records"
@@ -86,7 +87,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
 
 
 def _metrics(case: str) -> list[Metric]:
-    return [MB_RATE] if case in WAYS else [RATE, P99, SERVER_CPU]
+    return [MB_RATE, MB_SERVER_CPU] if case in WAYS else [RATE, P99, SERVER_CPU]
 
 
 def _generated(
