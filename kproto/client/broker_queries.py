@@ -175,6 +175,8 @@ def finds_offsets_by_time(client: Consumer, topic: str, limit_s: float) -> bool:
     versions no offset has that time.
     """
     metadata = client.list_topics(topic, timeout=limit_s).topics[topic]
+    if not metadata.partitions:  # a broker that has just started does not know the topic yet
+        raise KafkaException(metadata.error or KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
     # A leader that hangs delays the decisions, but not each time.
     leaders = [number for number, each in metadata.partitions.items() if each.leader >= 0]
     partition = random.choice(leaders or list(metadata.partitions))  # noqa: S311

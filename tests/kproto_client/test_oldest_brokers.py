@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kproto.client import Consumer, UnsupportedBroker
+from kproto.client.broker_queries import finds_offsets_by_time
 from kproto_server import Broker
 from tests.kproto_client.kafka_fixture import KafkaFixture, start_position
 from tests.kproto_client.parity import MODES
@@ -136,3 +138,13 @@ def test_brokers_are_asked_once() -> None:
                 assert start_position(consumer) == 0
         assert len(broker.requests.where(api="ListOffsets", topic=topics[0])) == 3
         assert len(broker.requests.where(api="ListOffsets", topic=topics[1])) == 2
+
+
+@pytest.mark.parametrize("error", [None, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)])
+def test_a_topic_without_partitions_is_an_error_that_is_repeated(error: KafkaError | None) -> None:
+    """CK-24: a broker that has just started does not know the topic yet."""
+    client: Any = SimpleNamespace(
+        list_topics=lambda *_, **__: SimpleNamespace(topics={"a": SimpleNamespace(partitions={}, error=error)})
+    )
+    with pytest.raises(KafkaException):
+        finds_offsets_by_time(client, "a", 1.0)
