@@ -119,8 +119,8 @@ class BrokerQueries:
 def partitions_of_topic(client: Consumer, topic: str, limit_s: float) -> list[PartitionKey]:
     """Return all partitions of a topic. The client's metadata is up to date after that."""
     metadata = client.list_topics(topic, timeout=limit_s).topics[topic]
-    if metadata.error is not None:
-        raise KafkaException(metadata.error)
+    if metadata.error is not None or not metadata.partitions:
+        raise KafkaException(metadata.error or KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
     return [(topic, partition) for partition in sorted(metadata.partitions)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kproto.client import Consumer, UnsupportedBroker
-from kproto.client.broker_queries import finds_offsets_by_time
+from kproto.client.broker_queries import finds_offsets_by_time, partitions_of_topic
 from kproto_server import Broker
 from tests.kproto_client.kafka_fixture import KafkaFixture, start_position
 from tests.kproto_client.parity import MODES
@@ -140,11 +140,12 @@ def test_brokers_are_asked_once() -> None:
         assert len(broker.requests.where(api="ListOffsets", topic=topics[1])) == 2
 
 
+@pytest.mark.parametrize("query", [finds_offsets_by_time, partitions_of_topic])
 @pytest.mark.parametrize("error", [None, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)])
-def test_a_topic_without_partitions_is_an_error_that_is_repeated(error: KafkaError | None) -> None:
+def test_a_topic_without_partitions_is_an_error_that_is_repeated(query: Any, error: KafkaError | None) -> None:
     """CK-24: a broker that has just started does not know the topic yet."""
     client: Any = SimpleNamespace(
         list_topics=lambda *_, **__: SimpleNamespace(topics={"a": SimpleNamespace(partitions={}, error=error)})
     )
     with pytest.raises(KafkaException):
-        finds_offsets_by_time(client, "a", 1.0)
+        query(client, "a", 1.0)
