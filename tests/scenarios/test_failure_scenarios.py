@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from kproto_server.client_process import ClientNotStarted
 from kproto_server.scenarios import html_report, text_report
 from kproto_server.scenarios.consumer_trace import PartitionTrace, Step
 from kproto_server.scenarios.failure_scenarios import SCENARIOS
-from kproto_server.scenarios.runner import ClientNotStarted, PartitionResult, ScenarioResult, run_scenario
+from kproto_server.scenarios.runner import PartitionResult, ScenarioResult, run_scenario
 from tests.html_layout import SMALL, WIDE, assert_fits, layout
 from tests.scenarios.clients import CLIENTS, PROGRAMS, RESETS
 from tests.scenarios.table import DOCUMENT, RECORDED, document, table_cell

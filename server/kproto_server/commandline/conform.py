@@ -114,8 +114,8 @@ def _client(arguments: Sequence[str]) -> int:
 
 
 def _run(cases: Sequence[ClientCase], command: Sequence[str], jobs: int, timeout_s: int) -> ClientReport:
+    from kproto_server.client_process import ClientNotStarted
     from kproto_server.conformance.all_cases import ClientDoesNotCopy, run_cases
-    from kproto_server.conformance.client_run import ClientNotStarted
 
     def show(verdict: Verdict, left: int) -> None:
         if sys.stderr.isatty():

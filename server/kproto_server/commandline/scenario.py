@@ -119,7 +119,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _run_one(each: FailureScenario, command: list[str], kafka_version: str, timeout_s: int) -> ScenarioResult:
-    from kproto_server.scenarios.runner import ClientNotStarted, run_scenario
+    from kproto_server.client_process import ClientNotStarted
+    from kproto_server.scenarios.runner import run_scenario
 
     write(sys.stderr, f"{each.name} ...\n")
     try:

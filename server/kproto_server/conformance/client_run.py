@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
+from kproto_server.client_process import client_process, software_name
 from kproto_server.conformance.verdict import Seen
 
 if TYPE_CHECKING:
@@ -21,6 +17,7 @@ if TYPE_CHECKING:
 
     from kproto_server.broker.faults import BrokerFault
     from kproto_server.broker.requests import BrokerRequests
+    from kproto_server.client_process import ClientProcess
     from kproto_server.conformance.cases import Action, ClientCase
     from kproto_server.observation.logged import LoggedRequest
 
@@ -30,15 +27,9 @@ RECORDS = 10
 """Records that are there at first, and again after the fault."""
 FAULT_LIMIT_S = 8.0
 """How long a client that has copied the first records gets for the request that a case is about."""
-TERMINATION_LIMIT_S = 5.0
-"""From SIGTERM to SIGKILL."""
 LOOK_INTERVAL_S = 0.02
 REQUESTS_MAX = 12
 LOADING_MS = 1000
-
-
-class ClientNotStarted(KprotoError):
-    """The client's command cannot be executed; the text is one line for the user."""
 
 
 class ClientRun(NamedTuple):
@@ -58,24 +49,17 @@ def run_case(case: ClientCase, command: Sequence[str], *, timeout_s: float) -> C
     Raises:
         ClientNotStarted: the command cannot be executed.
     """
-    with (
-        Broker.running(kafka_version=case.kafka_version, settings=_settings(case), brokers=case.brokers) as broker,
-        tempfile.TemporaryFile() as errors,
-    ):
+    variables = {"KPROTO_TOPIC": TOPIC, "KPROTO_OUTPUT_TOPIC": OUTPUT_TOPIC, "KPROTO_GROUP": GROUP}
+    with Broker.running(kafka_version=case.kafka_version, settings=_settings(case), brokers=case.brokers) as broker:
         for topic in (TOPIC, OUTPUT_TOPIC):
             broker.topics.create(topic, partitions=PARTITIONS)
         _produce(broker, 0)
         rules = [broker.faults.add(**rule) for rule in case.faults]
-        process = _started(broker, command, errors.fileno())
         started = time.monotonic()
-        try:
-            expected = _wait(broker, process, case, rules, started + timeout_s)
+        with client_process(command, broker, variables) as client:
+            expected = _wait(broker, client, case, rules, started + timeout_s)
             seconds = time.monotonic() - started
-            exit_code = process.poll()
-        finally:
-            _end(process)
-        errors.seek(0)
-        lines = errors.read().decode(errors="replace").strip().splitlines()
+            exit_code = client.exit_code()
         copies = Counter(record.value for record in broker.topics.records(OUTPUT_TOPIC))
         committed = broker.groups.committed(GROUP)
         seen = Seen(
@@ -90,10 +74,10 @@ def run_case(case: ClientCase, command: Sequence[str], *, timeout_s: float) -> C
             fired=sum(rule.fired for rule in rules) if rules else 1,
             seconds=seconds,
             exit_code=exit_code,
-            last_error_line=_error_line(lines) if exit_code is not None else "",
+            last_error_line=_error_line(client.error_lines) if exit_code is not None else "",
             requests=tuple(_from_fault(broker.requests, case)),
         )
-        return ClientRun(seen, _software(broker))
+        return ClientRun(seen, software_name(broker) or _client_id(broker))
 
 
 def _settings(case: ClientCase) -> dict[str, str]:
@@ -128,40 +112,21 @@ def _is_committed(committed: Mapping[tuple[str, int], int], expected: int) -> bo
     return all(_is_behind(committed, number) for number in range(expected))
 
 
-def _started(broker: Broker, command: Sequence[str], errors: int) -> subprocess.Popen[bytes]:
-    variables = {
-        "KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers,
-        "KPROTO_TOPIC": TOPIC,
-        "KPROTO_OUTPUT_TOPIC": OUTPUT_TOPIC,
-        "KPROTO_GROUP": GROUP,
-    }
-    try:
-        return subprocess.Popen(  # the user's own command
-            list(command),
-            env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-        )
-    except OSError as error:
-        raise ClientNotStarted(f"can't start {command[0]!r}: {error.strerror}") from None
-
-
 def _wait(
-    broker: Broker, process: subprocess.Popen[bytes], case: ClientCase, rules: Sequence[BrokerFault], deadline: float
+    broker: Broker, client: ClientProcess, case: ClientCase, rules: Sequence[BrokerFault], deadline: float
 ) -> int:
     """Wait until all is copied; produce the second half of the records after the fault. Return how many there are."""
-    if not _wait_copied(broker, process, RECORDS, deadline):
+    if not _wait_copied(broker, client, RECORDS, deadline):
         return RECORDS
     if case.action is not None and broker.groups.members(GROUP):
         _act(broker, case.action)
         with suppress(TimeoutError):  # what follows shows that the member has not come back
             broker.groups.wait_stable(GROUP, timeout_s=FAULT_LIMIT_S)
     fault_deadline = min(deadline, time.monotonic() + FAULT_LIMIT_S)
-    while not all(rule.fired for rule in rules) and time.monotonic() < fault_deadline and process.poll() is None:
+    while not all(rule.fired for rule in rules) and time.monotonic() < fault_deadline and client.exit_code() is None:
         time.sleep(LOOK_INTERVAL_S)
     _produce(broker, RECORDS)
-    _wait_copied(broker, process, 2 * RECORDS, deadline)
+    _wait_copied(broker, client, 2 * RECORDS, deadline)
     return 2 * RECORDS
 
 
@@ -178,26 +143,16 @@ def _act(broker: Broker, action: Action) -> None:
             broker.cluster.move_leader(topic, partition)
 
 
-def _wait_copied(broker: Broker, process: subprocess.Popen[bytes], expected: int, deadline: float) -> bool:
+def _wait_copied(broker: Broker, client: ClientProcess, expected: int, deadline: float) -> bool:
     """Wait until these records are copied and committed; return False if the client has ended, or at the deadline."""
     while time.monotonic() < deadline:
         written = {record.value for record in broker.topics.records(OUTPUT_TOPIC)}
         if len(written) >= expected and _is_committed(broker.groups.committed(GROUP), expected):
             return True
-        if process.poll() is not None:
+        if client.exit_code() is not None:
             return False
         time.sleep(LOOK_INTERVAL_S)
     return False
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(TERMINATION_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _from_fault(requests: BrokerRequests, case: ClientCase) -> Iterator[str]:
@@ -227,9 +182,5 @@ def _error_line(lines: Sequence[str]) -> str:
     return (named or lines or [""])[-1].strip()
 
 
-def _software(broker: Broker) -> str:
-    clients = broker.observations.snapshot().clients
-    for client in clients:
-        if client.software_name:
-            return f"{client.software_name} {client.software_version}"
-    return next((client.client_id for client in clients if client.client_id), "")
+def _client_id(broker: Broker) -> str:
+    return next((client.client_id for client in broker.observations.snapshot().clients if client.client_id), "")

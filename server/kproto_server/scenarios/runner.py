@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
+from kproto_server.client_process import client_process, software_name
 from kproto_server.scenarios.consumer_trace import OffsetRange, PartitionTrace, partition_traces
 from kproto_server.scenarios.scenario_topic import GROUP, TOPIC, ScenarioTopic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from kproto_server.client_process import ClientProcess
     from kproto_server.scenarios.failure_scenarios import FailureScenario
 
 CHECK_INTERVAL_S = 0.02
 """Between two looks at the client's requests."""
-TERMINATION_LIMIT_S = 3.0
-"""From SIGTERM to SIGKILL."""
 LAST_COMMIT_WAIT_S = 0.3
 """From the client's last Fetch to its termination: the client may commit."""
 OLDER_RECORDS_WAIT_S = 1.5
@@ -88,10 +83,6 @@ class ScenarioResult:
         return sum(partition.read_again for partition in self.partitions)
 
 
-class ClientNotStarted(KprotoError):
-    """The client's command cannot be executed; the text is one line for the user."""
-
-
 def run_scenario(
     scenario: FailureScenario,
     command: Sequence[str],
@@ -108,28 +99,14 @@ def run_scenario(
     Raises:
         ClientNotStarted: the command cannot be executed.
     """
-    with Broker.running(kafka_version=kafka_version) as broker, tempfile.TemporaryFile() as errors:
+    variables = {**(environment or {}), "KPROTO_TOPIC": TOPIC, "KPROTO_GROUP": GROUP}
+    with Broker.running(kafka_version=kafka_version) as broker:
         topic = ScenarioTopic(broker)
         scenario.apply(topic)
-        variables = {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers, "KPROTO_TOPIC": TOPIC, "KPROTO_GROUP": GROUP}
-        try:
-            process = subprocess.Popen(  # the user's own command
-                list(command),
-                env={**os.environ, **(environment or {}), **variables},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-            )
-        except OSError as error:
-            raise ClientNotStarted(f"can't start {command[0]!r}: {error.strerror}") from None
-        try:
-            timed_out = not _wait(scenario, broker, topic, process, timeout_s)
-            exit_code = process.poll()
-        finally:
-            _terminate(process)
+        with client_process(command, broker, variables) as client:
+            timed_out = not _wait(scenario, broker, topic, client, timeout_s)
+            exit_code = client.exit_code()
         traces = partition_traces(broker.requests, TOPIC, topic.topic_id())
-        errors.seek(0)
-        lines = errors.read().decode(errors="replace").strip().splitlines()
         return ScenarioResult(
             scenario=scenario,
             partitions=tuple(
@@ -137,22 +114,22 @@ def run_scenario(
                     scenario, topic, traces, has_crashed=bool(exit_code), ended_early=timed_out or bool(exit_code)
                 )
             ),
-            client=_software(broker) or command[0],
+            client=software_name(broker) or command[0],
             exit_code=exit_code,
             timed_out=timed_out,
-            last_error_line=lines[-1] if lines and exit_code is not None else "",
+            last_error_line=client.error_lines[-1] if client.error_lines and exit_code is not None else "",
         )
 
 
 def _wait(
-    scenario: FailureScenario, broker: Broker, topic: ScenarioTopic, process: subprocess.Popen[bytes], timeout_s: float
+    scenario: FailureScenario, broker: Broker, topic: ScenarioTopic, client: ClientProcess, timeout_s: float
 ) -> bool:
     """Wait until the client has read all records or has exited; return False after the timeout."""
     deadline = time.monotonic() + timeout_s
     topic_id, bounds = topic.topic_id(), topic.log_bounds()
     at_end_since: float | None = None
     while (now := time.monotonic()) < deadline:
-        if process.poll() is not None:
+        if client.exit_code() is not None:
             return True
         traces = partition_traces(broker.requests, TOPIC, topic_id)
         if not all(each in traces and (traces[each].position or 0) >= end for each, (_, end) in bounds.items()):
@@ -173,16 +150,6 @@ def _unread(
 ) -> tuple[OffsetRange, ...]:
     """Return the records from the expected start up to `end` that the client did not read."""
     return tuple((trace or PartitionTrace(partition)).unread(scenario.expected_start[partition], end))
-
-
-def _terminate(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(TERMINATION_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _partition_results(
@@ -212,10 +179,3 @@ def _partition_results(
             )
         )
     return results
-
-
-def _software(broker: Broker) -> str:
-    for client in broker.observations.snapshot().clients:
-        if client.software_name:
-            return f"{client.software_name} {client.software_version}"
-    return ""
