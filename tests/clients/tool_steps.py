@@ -226,20 +226,20 @@ def _on_both(action: Callable[[str], None]) -> Action:
 
 
 @contextmanager
-def _new_groups_deleted(address: str) -> Iterator[None]:
-    """Delete new groups at the end: some tools create groups with other names, or static members that do not leave."""
-    before = admin.group_names(address)
+def _no_other_groups(address: str) -> Iterator[None]:
+    """Delete all groups before and after: other tests leave groups, and some tools create groups with other names."""
+    admin.delete_groups(address, admin.group_names(address))
     try:
         yield
     finally:
-        admin.delete_groups(address, admin.group_names(address) - before)
+        admin.delete_groups(address, admin.group_names(address))
 
 
 def run_script(steps: Iterable[Action], pair: Pair, folder: Path) -> None:
-    """Run the steps in order; delete the groups at the end, so that later lists of groups do not have them."""
+    """Run the steps in order on brokers without groups, which lists of groups would have."""
     with ExitStack() as stack:
         for address in pair.addresses:
-            stack.enter_context(_new_groups_deleted(address))
+            stack.enter_context(_no_other_groups(address))
         script = ScriptRun(pair, folder, stack)
         for step in steps:
             step(script)
