@@ -304,7 +304,11 @@ def test_checkpoints_are_written_after_unsubscribe(kafka: KafkaFixture) -> None:
         read(consumer, 1)
         serve(consumer)
         parallel = parallel_of(consumer)
-        parallel.write_checkpoints()
-        assert parallel.is_busy
+
+        def are_on_the_way() -> bool:
+            parallel.write_checkpoints()
+            return parallel.is_busy  # not if the broker has responded already
+
+        wait_until(are_on_the_way, "checkpoints that are not acknowledged yet")
         consumer.unsubscribe()
         wait_until(lambda: consumer.poll(0.01) is None and not parallel.is_busy, "the checkpoints")
