@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kproto_server.clock import ClockMode
-from kproto_server.commandline import cli, log, parsing, scenario
+from kproto_server.commandline import cli, conform, log, parsing, scenario
 from kproto_server.commandline.commands import COMMANDS
 from kproto_server.releases.kafka_version import kafka_version_names
 
@@ -226,8 +226,9 @@ class TestKproto:
     @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
     def test_help_lists_every_command(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
         assert cli.main(words) == 0
-        listed = re.findall(r"^  ((?:log |scenario )?[a-z]+) .*  \S", capsys.readouterr().out, re.M)
+        listed = re.findall(r"^  ((?:log |scenario |conform )?[a-z]+) .* \S", capsys.readouterr().out, re.M)
         nested = [f"log {name}" for name in log.COMMANDS] + [f"scenario {name}" for name in scenario.COMMANDS]
+        nested += [f"conform {name}" for name in conform.COMMANDS]
         assert sorted(listed) == sorted([*COMMANDS, *nested])
 
     @pytest.mark.parametrize("name", ["serve", "run"])

@@ -37,6 +37,7 @@ commands:
   scenario list             list the failure scenarios
   scenario run NAME         invalidate a consumer's offset and report where it continues
   conform client -- COMMAND grade a client: faults, moves, old and new brokers
+  conform broker HOST:PORT  compare a broker with a release of Kafka
   completion bash|zsh|fish  print the completion of this command line
 
 kproto COMMAND --help lists a command's options; kproto -V, --version prints the version.

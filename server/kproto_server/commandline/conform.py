@@ -27,6 +27,7 @@ BAD = 1
 TIMEOUT_S = 30
 TIMEOUT_MAX_S = 3600
 JOBS_MAX = 64
+PORTS = 1 << 16
 FAIL_ON = ("fail", "degraded")
 SUFFIXES = (".html", ".json", ".svg", ".xml")
 
@@ -53,16 +54,30 @@ CLIENT = Command(
         Option("--quiet", "", "print no table"),
     ),
 )
-COMMANDS = {"client": CLIENT}
+BROKER = Command(
+    "conform broker",
+    "Send named cases to a broker, each a request in every version or a hostile frame, and compare its responses\n"
+    "with those recorded from a release of Kafka. The broker is the only one of its cluster; the topic and the groups\n"
+    "begin with kproto-conform- and are deleted at the end.",
+    "HOST:PORT",
+    (
+        Option("--as", "RELEASE", "compare with this release (default: the one whose ApiVersions response is nearest)"),
+        Option("--timeout", "SECONDS", f"how long to wait for each response (default {TIMEOUT_S})"),
+        Option("--baseline", "FILE", "a .json report of before: a case that failed there does not count as failed"),
+        *(CLIENT.options[name] for name in ("--list", "--only", "--report", "--quiet")),
+    ),
+)
+COMMANDS = {"client": CLIENT, "broker": BROKER}
 
 HELP = """usage: kproto conform COMMAND
 
-Find out what a Kafka client does with faults, moves and old and new brokers.
+Find out what a Kafka client does with faults, moves and old and new brokers, or how far a broker is like a release.
 
 commands:
   client      run a program with a client in named cases, and grade it
+  broker      send named cases to a broker, and compare it with a release
 
-kproto conform client --help lists the options.
+kproto conform client --help and kproto conform broker --help list the options.
 """
 
 
@@ -80,9 +95,13 @@ def conform(arguments: Sequence[str]) -> int:
             raise HelpRequested(COMMANDS[name].help())
         case ["client", *rest]:
             return _client(rest)
+        case ["broker", *rest]:
+            return _broker(rest)
         case []:
-            raise CommandLineError("kproto conform: no command given: use client, see kproto conform --help")
-    raise CommandLineError(f"kproto conform: no command {arguments[0]!r}: use client, see kproto conform --help")
+            raise CommandLineError("kproto conform: no command given: use client or broker, see kproto conform --help")
+    raise CommandLineError(
+        f"kproto conform: no command {arguments[0]!r}: use client or broker, see kproto conform --help"
+    )
 
 
 def _client(arguments: Sequence[str]) -> int:
@@ -101,8 +120,50 @@ def _client(arguments: Sequence[str]) -> int:
         timeout_s = whole_number(CLIENT, "--timeout", given["--timeout"][-1], 1, TIMEOUT_MAX_S)
     baseline = _baseline(given["--baseline"][-1]) if "--baseline" in given else {}
     paths = [_report_path(path) for path in given.get("--report", [])]
-    report = _run(cases, command, jobs, timeout_s)
+    return _show(_run(cases, command, jobs, timeout_s), given, paths, fail_on, baseline)
 
+
+def _broker(arguments: Sequence[str]) -> int:
+    from kproto_server.conformance.broker_cases import BROKER_CASES
+    from kproto_server.conformance.broker_expectations import expectations
+    from kproto_server.conformance.broker_report import run_on_broker
+    from kproto_server.conformance.broker_run import BrokerNotUsable
+    from kproto_server.conformance.verdict import Grade
+
+    if arguments and not arguments[0].startswith("-"):
+        arguments = [*arguments[1:], arguments[0]]  # the address may stand before the options or after them
+    given, rest = BROKER.parse(arguments)
+    cases = list(BROKER_CASES.values())
+    if "--only" in given:
+        names = [name.strip() for name in given["--only"][-1].split(",")]
+        for name in names:
+            if not any(case.name.startswith(name) for case in cases):
+                raise BROKER.error(f"--only: no case {name!r}: kproto conform broker --list names them")
+        cases = [case for case in cases if case.name.startswith(tuple(names))]
+    if "--list" in given:
+        write(sys.stdout, "".join(f"{each.name}\n    {each.text}\n    {each.reference}\n" for each in cases))
+        return 0
+    host, _, port = rest[0].rpartition(":") if len(rest) == 1 else ("", "", "")
+    if not host or not port.isdecimal() or not 0 < int(port) < PORTS:
+        raise BROKER.error("give the broker's address: HOST:PORT")
+    release = given["--as"][-1] if "--as" in given else None
+    if release is not None and release not in expectations():
+        raise BROKER.error(f"--as can't be {release!r}: use one of {', '.join(expectations())}")
+    timeout_s = TIMEOUT_S
+    if "--timeout" in given:
+        timeout_s = whole_number(BROKER, "--timeout", given["--timeout"][-1], 1, TIMEOUT_MAX_S)
+    baseline = _baseline(given["--baseline"][-1], BROKER) if "--baseline" in given else {}
+    paths = [_report_path(path, BROKER) for path in given.get("--report", [])]
+    try:
+        report = run_on_broker(cases, host.strip("[]"), int(port), release=release, timeout_s=timeout_s)
+    except BrokerNotUsable as error:
+        raise BROKER.error(str(error)) from None
+    return _show(report, given, paths, Grade.FAIL, baseline)
+
+
+def _show(
+    report: ClientReport, given: dict[str, list[str]], paths: Sequence[str], fail_on: Grade, baseline: dict[str, Grade]
+) -> int:
     from kproto_server.conformance import reports
 
     if "--quiet" not in given:
@@ -164,26 +225,26 @@ def _fail_on(given: dict[str, list[str]]) -> Grade:
     return Grade(name)
 
 
-def _baseline(path: str) -> dict[str, Grade]:
+def _baseline(path: str, of: Command = CLIENT) -> dict[str, Grade]:
     from kproto_server.conformance.reports import NoBaseline, graded_in
 
     try:
         return graded_in(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise CLIENT.error(f"--baseline: can't read {path!r}: {error.strerror}") from None
+        raise of.error(f"--baseline: can't read {path!r}: {error.strerror}") from None
     except (NoBaseline, UnicodeDecodeError) as error:
-        raise CLIENT.error(f"--baseline: {path!r}: {error}") from None
+        raise of.error(f"--baseline: {path!r}: {error}") from None
 
 
-def _report_path(path: str) -> str:
+def _report_path(path: str, of: Command = CLIENT) -> str:
     if not path.endswith(SUFFIXES):
-        raise CLIENT.error(f"--report can't be {path!r}: its name has to end with {', '.join(SUFFIXES)}")
-    _with_path(path, lambda: output_file.check_writable(path))
+        raise of.error(f"--report can't be {path!r}: its name has to end with {', '.join(SUFFIXES)}")
+    _with_path(path, lambda: output_file.check_writable(path), of)
     return path
 
 
-def _with_path(path: str, action: Callable[[], object]) -> None:
+def _with_path(path: str, action: Callable[[], object], of: Command = CLIENT) -> None:
     try:
         action()
     except OSError as error:
-        raise CLIENT.error(f"--report: can't write {path!r}: {error.strerror}") from None
+        raise of.error(f"--report: can't write {path!r}: {error.strerror}") from None

@@ -24,6 +24,12 @@ pre { overflow-x: auto; margin: .5rem 0 0; font-size: .87rem; }
 """
 COLUMNS = (Column("Case"), Column("Verdict"), Column("Why"), Column("Seconds", is_number=True), Column("Reference"))
 BADGE_COLORS = {Grade.PASS: "#2e7d32", Grade.DEGRADED: "#9a6700", Grade.FAIL: "#c62828"}
+ABOUT = {
+    "client": "What a program with this client did in each case: in each, a broker does one thing wrong, moves, or is "
+    "another release.",
+    "broker": "How this broker responded to the requests of each case, beside what a release of Kafka responds.",
+}
+ALL_PASSED = {"client": "It recovers in all cases", "broker": "It responds as the release does in all cases"}
 CHARACTER_WIDTH = 6.6
 """Of the badge's font, in its pixels."""
 
@@ -57,14 +63,13 @@ def badge(report: ClientReport) -> str:
 def _head(report: ClientReport) -> Iterator[str]:
     counts = Counter(verdict.grade for verdict in report.verdicts)
     yield f"""<header><h1>Conformance: {escape(report.client)} {badge(report)}</h1>
-<p class="soft small">What a program with this client did in each case: in each, a broker does one thing wrong, moves,
-or is another release.</p></header>"""
+<p class="soft small">{ABOUT[report.tested]}</p></header>"""
     if counts[Grade.FAIL]:
         yield banner(f"{counts[Grade.FAIL]} of {len(report.verdicts)} cases failed", "bad")
     elif counts[Grade.DEGRADED]:
         yield banner(f"It recovers in all cases, in {counts[Grade.DEGRADED]} with repeated records or a stall", "warn")
     else:
-        yield banner("It recovers in all cases", "good")
+        yield banner(ALL_PASSED[report.tested], "good")
     kinds = {Grade.PASS: "good", Grade.DEGRADED: "warn", Grade.FAIL: "bad"}
     yield from cards(
         (str(counts[grade]), grade.value, kinds.get(grade, "") if counts[grade] else "") for grade in Grade

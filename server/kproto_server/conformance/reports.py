@@ -21,12 +21,14 @@ SHOWN_REQUESTS = (Grade.DEGRADED, Grade.FAIL)
 
 
 class ClientReport(NamedTuple):
-    """All verdicts of one client."""
+    """All verdicts of one client or broker."""
 
     client: str
     """Its software name and version, or its command."""
     command: Sequence[str]
     verdicts: Sequence[Verdict]
+    tested: str = "client"
+    """What the report is about, as in the command's name: client or broker."""
 
 
 class NoBaseline(KprotoError):
@@ -77,7 +79,7 @@ def as_json(report: ClientReport) -> str:
 
 def as_junit(report: ClientReport, fail_on: Grade) -> str:
     """Return the report as JUnit's XML: a test case for each case, failed from the grade ``fail_on`` on."""
-    suite = ElementTree.Element("testsuite", name="kproto conform client", tests=str(len(report.verdicts)))
+    suite = ElementTree.Element("testsuite", name=f"kproto conform {report.tested}", tests=str(len(report.verdicts)))
     suite.set("failures", str(sum(is_bad(verdict.grade, fail_on) for verdict in report.verdicts)))
     for verdict in report.verdicts:
         case = ElementTree.SubElement(

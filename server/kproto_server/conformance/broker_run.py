@@ -1,0 +1,208 @@
+"""Send the cases' requests to a broker, and bring its responses into a form that can be compared with another's.
+
+The topic and the groups of a run begin with ``kproto-conform-`` and are deleted at its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from kproto.declaration import Struct, fields_of
+from kproto.errors import DecodeError, FrameTooLarge, KprotoError
+from kproto.framing import FrameReader
+from kproto.headers import read_response, request_frame
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k18_api_versions import ApiVersionsRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+from kproto.registry import versions
+from kproto_server.conformance.broker_cases import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from kproto.message import Request
+    from kproto_server.conformance.broker_cases import BrokerCase
+
+CLOSED = "connection closed"
+NO_RESPONSE = "no response"
+READY_S = 30.0
+"""How long a new topic and the first coordinator may take."""
+VARIES = frozenset(
+    [
+        "throttle_time_ms",
+        "node_id",
+        "host",
+        "port",
+        "rack",
+        "cluster_id",
+        "controller_id",
+        "topic_id",
+        "leader_id",
+        "replica_nodes",
+        "isr_nodes",
+        "leader_epoch",
+        "current_leader",
+        "error_message",
+        "supported_features",
+        "finalized_features",
+        "finalized_features_epoch",
+        "zk_migration_ready",
+        "session_id",
+        "node_endpoints",
+        "brokers",
+    ]
+)
+"""Fields that vary from cluster to cluster, or with the wording of a release."""
+
+
+class BrokerNotUsable(KprotoError):
+    """The broker under test can't be reached, or does not do what all cases build on; one line for the user."""
+
+
+class BrokerUnderTest:
+    """A broker that cases are sent to. It is the only one of its cluster.
+
+    Raises:
+        BrokerNotUsable: on entering.
+    """
+
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        self._address = (host, port)
+        self._timeout_s = timeout_s
+        self._prefix = f"kproto-conform-{secrets.token_hex(4)}"
+        self._group = self._prefix
+        self._groups: list[str] = []
+        self._offered: dict[int, tuple[int, int]] = {}
+        self._topic_id = bytes(16)
+
+    def __enter__(self) -> Self:
+        try:
+            offered = self._ask(ApiVersionsRequest(), 0)
+            self._offered = {each.api_key: (each.min_version, each.max_version) for each in offered.api_keys}
+            topic = CreatableTopic(
+                name=self._prefix, num_partitions=1, replication_factor=1, assignments=(), configs=()
+            )
+            self._ask(CreateTopicsRequest(topics=(topic,)), self._newest(19, 4))
+            self._wait_ready()
+        except (OSError, DecodeError, FrameTooLarge) as error:
+            self._delete()
+            raise BrokerNotUsable(f"can't use {self._address[0]}:{self._address[1]}: {error}") from None
+        except BrokerNotUsable:
+            self._delete()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._delete()
+
+    def responses(self, case: BrokerCase) -> dict[int, Any]:
+        """Return the response to each version of a case, without what varies; version -1 for a case of bytes."""
+        if case.request is None:
+            return {-1: self._response_to(case.data)}
+        low, high = self._offered.get(case.api_key, (0, -1))
+        known = versions(case.api_key)
+        found = {}
+        for version in range(max(low, case.first_version, known.start), min(high + 1, known.stop)):
+            names = self._names(f"{case.name}-{version}")
+            if case.before is not None:
+                with contextlib.suppress(OSError, DecodeError, FrameTooLarge):
+                    self._ask(*case.before(names))
+            found[version] = self._comparable_response(case.request(names, version), version)
+        return found
+
+    def _names(self, name: str) -> Names:
+        self._group = f"{self._prefix}-{name}"
+        self._groups.append(self._group)
+        return Names(self._prefix, self._topic_id, f"{self._prefix}-missing", self._group)
+
+    def _comparable_response(self, request: Request, version: int) -> Any:
+        try:
+            return self._comparable(self._ask(request, version))
+        except TimeoutError:
+            return NO_RESPONSE
+        except (DecodeError, FrameTooLarge):
+            return "not in the layout of its version"
+        except OSError:
+            return CLOSED
+
+    def _response_to(self, data: bytes) -> Any:
+        """Send bytes; return what comes, decoded as ApiVersions v0, the only response that such bytes may get."""
+        try:
+            _, response = read_response(self._exchange(data), ApiVersionsRequest, 0)
+        except TimeoutError:
+            return NO_RESPONSE
+        except OSError:
+            return CLOSED
+        except (DecodeError, FrameTooLarge):
+            return "another response"
+        return self._comparable(response)
+
+    def _ask(self, request: Request, version: int) -> Any:
+        frame = request_frame(request, version, correlation_id=7, client_id="kproto-conform")
+        return read_response(self._exchange(frame), type(request), version)[1]
+
+    def _exchange(self, data: bytes) -> bytes:
+        """Send bytes on a connection of their own; return the first frame."""
+        reader = FrameReader()
+        with socket.create_connection(self._address, self._timeout_s) as connection:
+            connection.sendall(data)
+            while True:
+                received = connection.recv(1 << 16)
+                if not received:
+                    raise ConnectionError("the broker has closed the connection")
+                reader.feed(received)
+                for frame in reader.frames():
+                    return frame
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline:
+            version = self._newest(3, 12)
+            metadata = self._ask(MetadataRequest(topics=(MetadataRequestTopic(name=self._prefix),)), version)
+            if len(metadata.brokers) > 1:
+                raise BrokerNotUsable(f"its cluster has {len(metadata.brokers)} brokers: use a cluster of one")
+            coordinator = self._ask(FindCoordinatorRequest(key=self._prefix), self._newest(10, 3))
+            topic = metadata.topics[0]
+            if not (topic.error_code or coordinator.error_code) and all(not one.error_code for one in topic.partitions):
+                self._topic_id = topic.topic_id
+                return
+            time.sleep(0.1)
+        raise BrokerNotUsable("a new topic has no leader, or a group no coordinator")
+
+    def _newest(self, api_key: int, at_most: int) -> int:
+        if api_key not in self._offered:
+            raise BrokerNotUsable(f"it does not offer API {api_key}, which the cases need")
+        return min(self._offered[api_key][1], at_most)
+
+    def _delete(self) -> None:
+        with contextlib.suppress(OSError, KprotoError):
+            self._ask(DeleteGroupsRequest(groups_names=tuple(self._groups)), self._newest(42, 1))
+        with contextlib.suppress(OSError, KprotoError):
+            request = DeleteTopicsRequest(topic_names=(self._prefix,), timeout_ms=10_000)
+            self._ask(request, self._newest(20, 5))
+
+    def _comparable(self, value: Any) -> Any:
+        if isinstance(value, Struct):
+            if type(value).__name__ == "ApiVersion":
+                return f"{value.api_key}:{value.min_version}-{value.max_version}"  # type: ignore[attr-defined]
+            return {
+                field.name: self._comparable(found)
+                for field in fields_of(type(value))
+                if field.name not in VARIES and (found := getattr(value, field.name)) != field.default
+            }
+        if isinstance(value, tuple | list):
+            items: Sequence[Any] = [self._comparable(item) for item in value]
+            return sorted(items) if items and isinstance(items[0], str) else items
+        if isinstance(value, str):
+            return value.replace(self._group, "GROUP").replace(self._prefix, "PREFIX")
+        return value if isinstance(value, int | float | None) else f"{len(value)} bytes"

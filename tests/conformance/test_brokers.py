@@ -1,0 +1,46 @@
+"""`kproto conform broker`: kproto responds as releases do in all cases; a planted fault is found by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kproto_server.broker.broker import Broker
+from kproto_server.conformance.broker_cases import BROKER_CASES
+from kproto_server.conformance.broker_expectations import PATH, expectations, lines
+from kproto_server.conformance.broker_report import run_on_broker
+from kproto_server.conformance.verdict import Grade
+from tests.commandline.commands import kproto
+from tests.waiting import LIMIT_S
+
+
+@pytest.mark.parametrize("release", expectations())
+def test_kproto_passes_as_each_release(release: str) -> None:
+    with Broker.running(kafka_version=release) as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        report = run_on_broker(list(BROKER_CASES.values()), host, int(port), release=None, timeout_s=LIMIT_S)
+    assert report.client.endswith(f"as Kafka {release}")
+    assert [(each.case.name, each.seen.requests) for each in report.verdicts if each.grade is Grade.FAIL] == []
+
+
+def test_a_planted_fault_is_found_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    with Broker.running(kafka_version="2.0.1", faults=[{"api": "Heartbeat", "error": "NOT_COORDINATOR"}]) as broker:
+        run = kproto("conform", "broker", broker.bootstrap_servers, "--report", str(path))
+        again = kproto("conform", "broker", broker.bootstrap_servers, "--baseline", str(path), "--quiet")
+    assert (run.returncode, again.returncode, run.stderr, again.stdout) == (1, 0, "", "")
+    failed = [case for case in json.loads(path.read_text())["cases"] if case["verdict"] == "fail"]
+    assert [case["name"] for case in failed] == ["heartbeat-unknown-group"]
+    assert failed[0]["requests"][0] == 'v0: {"error_code": 16}, expected {"error_code": 25}'
+
+
+def test_a_broker_that_is_not_there_and_wrong_options_are_one_line() -> None:
+    for words in (["127.0.0.1:1"], [], ["localhost"], ["h:1", "--as", "1.2"], ["h:1", "--only", "nothing"]):
+        run = kproto("conform", "broker", *words)
+        assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+
+
+def test_the_file_is_what_the_recording_script_writes() -> None:
+    assert sorted(lines(expectations()).splitlines()) == sorted(PATH.read_text().splitlines())
