@@ -30,13 +30,13 @@ def expectations() -> dict[str, dict[str, dict[int, Any]]]:
         responses = _by_version(row["responses"])
         for release in row["releases"]:
             found.setdefault(release, {})[row["case"]] = responses
-    return dict(sorted(found.items(), key=lambda item: [int(part) for part in item[0].split(".")]))
+    return dict(sorted(found.items(), key=lambda item: _numbers(item[0])))
 
 
 def lines(recorded: Mapping[str, Mapping[str, Responses]]) -> str:
     """Return the text of the file from the responses by release and case."""
     rows: dict[tuple[str, str], list[str]] = {}
-    for release, cases in recorded.items():
+    for release, cases in sorted(recorded.items(), key=lambda item: _numbers(item[0])):
         for case, responses in cases.items():
             text = json.dumps(_ranges(responses), separators=(",", ":"), sort_keys=True)
             rows.setdefault((case, text), []).append(release)
@@ -63,6 +63,10 @@ def differences(expected: Responses, responses: Responses) -> list[str]:
             name = f"v{version}: " if version >= 0 else ""
             found.append(f"{name}{_text(responses[version])}, expected {_text(expected[version])}")
     return found
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]
 
 
 def _offered(responses: Responses) -> set[str]:
