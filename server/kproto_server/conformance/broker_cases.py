@@ -335,4 +335,5 @@ _ALL = (
         1,
     ),
 )
-BROKER_CASES = {case.name: case for case in _ALL}
+BROKER_CASES = {case.name: case for case in sorted(_ALL, key=lambda case: case.request is None)}
+"""By name. The hostile frames come last: a broker may end by one."""

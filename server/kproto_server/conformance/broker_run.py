@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kproto_server.conformance.broker_cases import BrokerCase
 
 CLOSED = "connection closed"
+ENDED = "connection closed, and the broker does not respond to ApiVersions any more"
 NO_RESPONSE = "no response"
 READY_S = 30.0
 """How long a new topic and the first coordinator may take."""
@@ -144,7 +145,7 @@ class BrokerUnderTest:
         except (DecodeError, FrameTooLarge):
             return "not in the layout of its version"
         except OSError:
-            return CLOSED
+            return self._how_closed()
 
     def _response_to(self, data: bytes) -> Any:
         """Send bytes; return what comes, decoded as ApiVersions v0, the only response that such bytes may get."""
@@ -153,10 +154,17 @@ class BrokerUnderTest:
         except TimeoutError:
             return NO_RESPONSE
         except OSError:
-            return CLOSED
+            return self._how_closed()
         except (DecodeError, FrameTooLarge):
             return "another response"
         return self._comparable(response)
+
+    def _how_closed(self) -> str:
+        try:
+            self._ask(ApiVersionsRequest(), 0)
+        except (OSError, DecodeError, FrameTooLarge):
+            return ENDED
+        return CLOSED
 
     def _ask(self, request: Request, version: int) -> Any:
         frame = request_frame(request, version, correlation_id=7, client_id="kproto-conform")
