@@ -6,13 +6,10 @@ import pytest
 from kafka import KafkaProducer
 
 from tests.clients import admin
-from tests.clients.tools import OFFSETS, Pair, rows, running_tools
+from tests.clients.tools import CONFIGS, CONSOLE_CONSUMER, OFFSETS, Pair, rows, running_tools
 from tests.oracle.cluster import NEWEST
 
 pytestmark = pytest.mark.oracle
-
-CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-CONFIGS = "kafka.admin.ConfigCommand"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +33,7 @@ def test_the_console_consumer_prints_records(pair: Pair) -> None:
     topic = fill(pair, "printed", 5)
     wanted = ("--partition", "0", "--offset", "2", "--max-messages", "3", "--timeout-ms", "20000")
 
-    printed = pair.same(CONSUMER, "--topic", topic, *wanted, "--formatter-property", "print.key=true")
+    printed = pair.same(CONSOLE_CONSUMER, "--topic", topic, *wanted, "--formatter-property", "print.key=true")
 
     assert printed.out == "key 2\tvalue 2\nkey 3\tvalue 3\nkey 4\tvalue 4\n"
 

@@ -12,7 +12,16 @@ from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto.records.offsets_topic import read_offsets_record
 from tests.oracle.java import JVM_FLAGS
 from tests.oracle.releases import classpath, fetch_tools, find_class, number
-from tests.records.dumps import as_json, as_text_of_2_0, as_text_of_2_8, batch_fields, decoded, lines_of, record_fields
+from tests.records.dumps import (
+    as_json,
+    as_text_of_2_0,
+    as_text_of_2_8,
+    batch_fields,
+    decoded,
+    lines_of,
+    payload_json,
+    record_fields,
+)
 from tests.requirements import need_java, need_maven
 
 LIMIT_S = 120.0
@@ -98,7 +107,7 @@ def _printed(release: str, key: str | None, payload: str | None) -> tuple[Any, A
     if key is None or payload is None:
         return None, None
     if number(release) >= (3, 7):
-        return json.loads(key), payload if payload == "<DELETE>" else json.loads(payload)
+        return json.loads(key), payload_json(payload)
     if number(release) < (2, 4) and key.startswith("{"):
         group = json.loads(payload)
         return json.loads(key), {name: group[name] for name in ("protocolType", "protocol", "generationId")}

@@ -130,7 +130,7 @@ def _download(version: str, folder: Path) -> Path:
     split = number(version) >= (2, 4)  # before that, the tools are in the broker's jar
     if _copy_jars(_project(_broker(version, tools=split)), folder / "with-tools", required=not split):
         return folder / "with-tools" / "jars"
-    # The registry lacks the tools (4.4.0) or their dependencies (4.0.1): fetch the broker alone, and older tools.
+    # The registry lacks the tools or their dependencies (4.0.1): fetch the broker alone, and older tools.
     _copy_jars(_project(_broker(version, tools=False)), folder / "broker")
     older = _dependency("org.apache.kafka", "kafka-tools", f"[2.4.0,{version})")
     _copy_jars(_project(older), folder / "tools", "-DexcludeTransitive=true")

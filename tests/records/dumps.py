@@ -131,6 +131,23 @@ def as_json(found: CoordinatorRecord) -> tuple[Any, Any]:
     return key, {"version": str(found.value_version), "data": struct_json(found.value, found.value_version)}
 
 
+def payload_json(text: str) -> Any:
+    """Return a payload in the format of 4.x; 4.4.0 prints the state of a transaction, older tools its number."""
+    return text if text == "<DELETE>" else json.loads(text, object_hook=_with_numbered_state)
+
+
+def _with_numbered_state(value: dict[str, Any]) -> dict[str, Any]:
+    state = value.get("transactionStatus")
+    if isinstance(state, str):
+        value["transactionStatus"] = _status(state)
+    return value
+
+
+def _status(state: str) -> int:
+    named = {state_name(status): status.value for status in TransactionStatus}
+    return named[state] if state in named else int(state)
+
+
 def struct_json(value: Struct, version: int) -> dict[str, Any]:
     """Return a value with Kafka's names; tagged fields only if they differ from their default."""
     found: dict[str, Any] = {}
@@ -230,8 +247,12 @@ def as_text_of_2_0(found: CoordinatorRecord) -> tuple[str, str]:
     raise AssertionError(f"2.0 prints no {found.key!r}")
 
 
+def state_name(status: TransactionStatus) -> str:
+    return "".join(word.capitalize() for word in status.name.split("_"))
+
+
 def transaction_text(value: TransactionLogValue) -> str:
-    state = "".join(word.capitalize() for word in TransactionStatus(value.transaction_status).name.split("_"))
+    state = state_name(TransactionStatus(value.transaction_status))
     topics = value.transaction_partitions or ()
     partitions = ", ".join(f"{topic.topic}-{number}" for topic in topics for number in topic.partition_ids)
     fields = [

@@ -83,9 +83,9 @@ public final class ToolRunner {
 
     public static void main(String[] args) throws IOException {
         PrintStream results = System.out;
+        throwOnExit();
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
-        throwOnExit();
         JVM_HOOKS.addAll(hooks().keySet());
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -119,8 +119,8 @@ public final class ToolRunner {
     /** Replaces the procedures of Kafka's Exit class, by which all its tools exit. */
     private static void throwOnExit() {
         try {
-            Class<?> exit = Class.forName("org.apache.kafka.common.utils.Exit");
-            Class<?> procedure = Class.forName("org.apache.kafka.common.utils.Exit$Procedure");
+            Class<?> exit = exitClass();
+            Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
             Object thrower = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {procedure}, (self, m, a) -> {
                 if (m.getName().equals("execute")) {
                     exit((Integer) a[0]);
@@ -133,6 +133,14 @@ public final class ToolRunner {
             }
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException("this release has no Exit class to hook", e);
+        }
+    }
+
+    private static Class<?> exitClass() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.common.utils.internals.Exit"); // from 4.4
+        } catch (ClassNotFoundException e) {
+            return Class.forName("org.apache.kafka.common.utils.Exit");
         }
     }
 
