@@ -12,6 +12,8 @@ from tests.partition_log.conversation_chapters import batch
 from tests.waiting import wait_until
 
 ALL = -1
+CLOSED = "closed"
+"""What a producer sees instead of an error if the broker halts before it responds."""
 LEADER, FOLLOWER = 2, 3
 """Node 1 is the controller."""
 VERSION = 3
@@ -34,9 +36,12 @@ def request(*, acks: int, timeout_ms: int) -> tuple[ProduceRequest, int]:
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics), VERSION
 
 
-def produce(client: RawClient, *, acks: int, timeout_ms: int) -> int:
-    """Produce a record, and return the error."""
-    response = client.ask(*request(acks=acks, timeout_ms=timeout_ms))
+def produce(client: RawClient, *, acks: int, timeout_ms: int) -> int | str:
+    """Produce a record, and return the error or `CLOSED`."""
+    try:
+        response = client.ask(*request(acks=acks, timeout_ms=timeout_ms))
+    except ConnectionError:
+        return CLOSED
     return int(response.responses[0].partition_responses[0].error_code)
 
 
