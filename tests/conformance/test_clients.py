@@ -102,8 +102,9 @@ def test_the_list() -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "kproto conform: no command given: use client, see kproto conform --help"),
-        (["broker"], "kproto conform: no command 'broker': use client, see kproto conform --help"),
+        ([], "kproto conform: no command given: use client or broker, see kproto conform --help"),
+        (["nothing"], "kproto conform: no command 'nothing': use client or broker, see kproto conform --help"),
+        (["broker"], "kproto conform broker: give the broker's address: HOST:PORT"),
         (["client"], "kproto conform client: give the client's command: -- COMMAND [ARGUMENT ...]"),
         (
             ["client", "--only", "x", "--", "y"],
