@@ -229,7 +229,6 @@ def on_terminal(*words: str, env: Mapping[str, str] | None = None) -> Iterator[t
     """Run kproto in the foreground of a terminal of its own; yield its process id and the terminal's other end."""
     process_id, terminal = pty.fork()
     if process_id == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background of a shell ignores it
         os.execve(sys.executable, [*KPROTO, *words], os.environ | dict(env or {}))
     try:
         yield process_id, terminal
