@@ -13,11 +13,9 @@ from kproto_server.conformance.cases import CASES, ClientCase, chosen
 from kproto_server.conformance.client_run import run_case
 from kproto_server.conformance.verdict import Grade, verdict_on
 from tests.commandline.commands import kproto
-from tests.fixture_files import FIXTURES
-from tests.oracle.cluster import NEWEST, kafka
-from tests.oracle.java import compiled, java_command
+from tests.conformance.copiers import COPIERS, FOLDER
+from tests.oracle.cluster import NEWEST
 
-COPIERS = FIXTURES / "examples" / "conform"
 TIMEOUT_S = 30.0
 
 DEFECTS = {
@@ -42,6 +40,39 @@ KafkaConsumer.poll = poll
 """,
         "2 records lost: committed, and not written",
     ),
+    "commits with an old generation": (
+        "rebalance",
+        """
+from kafka.coordinator.base import BaseCoordinator
+real = BaseCoordinator.generation_if_stable
+first = []
+def generation_if_stable(self):
+    if not first and (found := real(self)):
+        first.append(found)
+    return first[0] if first else None
+BaseCoordinator.generation_if_stable = generation_if_stable
+""",
+        "its last offsets are not committed",
+    ),
+    "drops a record at a rebalance": (
+        "rebalance",
+        """
+from kafka import KafkaConsumer
+from kafka.coordinator.consumer import ConsumerCoordinator
+completed, real_poll, joins = ConsumerCoordinator._on_join_complete_async, KafkaConsumer.poll, []
+async def _on_join_complete_async(self, *given, **named):
+    joins.append(1)
+    return await completed(self, *given, **named)
+def poll(*given, **named):
+    batches = real_poll(*given, **named)
+    if batches and len(joins) == 2:
+        joins.append(1)
+        del next(iter(batches.values()))[0]
+    return batches
+ConsumerCoordinator._on_join_complete_async, KafkaConsumer.poll = _on_join_complete_async, poll
+""",
+        "1 record lost: committed, and not written",
+    ),
 }
 """Python source that is run before a copier with kafka-python, the case that finds the defect, and the reason."""
 
@@ -52,19 +83,15 @@ def test_the_rules_of_each_case_are_possible(case: ClientCase) -> None:
         assert [broker.faults.add(**rule).fired for rule in case.faults] == [0] * len(case.faults)
 
 
-def copier(library: str) -> list[str]:
-    """Return the command of the program with a client library."""
-    if library != "java":
-        return [sys.executable, str(COPIERS / f"copy_with_{library}.py")]
-    classpath = kafka("clientpath", NEWEST)
-    return java_command(compiled(COPIERS / "CopyWithJava.java", classpath, java_release=11), classpath, "CopyWithJava")
+IN_CI = ("kafka-python", "aiokafka", "confluent-kafka", f"Java {NEWEST}", "franz-go", "kafkajs")
+"""The other clients of the table are built by its command only: their libraries are large."""
 
 
 @pytest.mark.parametrize(
-    "library", ["kafka_python", "confluent_kafka", "aiokafka", pytest.param("java", marks=pytest.mark.oracle)]
+    "client", [pytest.param(name, marks=[pytest.mark.oracle] if COPIERS[name].needs_runtime else []) for name in IN_CI]
 )
-def test_a_client_recovers(library: str) -> None:
-    command = copier(library)
+def test_a_client_recovers(client: str) -> None:
+    command = COPIERS[client].command()
     for case in chosen(["join-group-closed", "produce-not-enough-replicas"]):
         verdict = verdict_on(case, run_case(case, command, timeout_s=TIMEOUT_S).seen, TIMEOUT_S)
         assert (verdict.grade, verdict.reason) == (Grade.PASS, "")
@@ -75,8 +102,8 @@ def test_a_client_recovers(library: str) -> None:
 def test_a_planted_defect_is_found(defect: str, tmp_path: Path) -> None:
     name, planted, reason = DEFECTS[defect]
     program = tmp_path / "defective_copier.py"
-    program.write_text(planted + (COPIERS / "copy_with_kafka_python.py").read_text())
-    found = run_case(CASES[name], [sys.executable, str(program)], timeout_s=6.0)
+    program.write_text(planted + (FOLDER / "copy_with_kafka_python.py").read_text())
+    found = run_case(CASES[name], [sys.executable, str(program)], timeout_s=5.0)
     verdict = verdict_on(CASES[name], found.seen, 0.0)
     assert verdict.grade is Grade.FAIL
     assert reason in verdict.reason
@@ -85,7 +112,16 @@ def test_a_planted_defect_is_found(defect: str, tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     report = tmp_path / "verdicts.json"
-    words = ("conform", "client", "--only", "rebalance", "--report", str(report), "--", *copier("kafka_python"))
+    words = (
+        "conform",
+        "client",
+        "--only",
+        "rebalance",
+        "--report",
+        str(report),
+        "--",
+        *COPIERS["kafka-python"].command(),
+    )
     done = kproto(*words)
     assert done.returncode == 0, done.stderr
     assert "PASS         rebalance" in done.stdout

@@ -55,6 +55,11 @@ REFUSED: tuple[tuple[dict[str, Any], str, str], ...] = (
     ({"api": "SaslHandshake", "throttle_ms": 1}, "latest", "the response of SaslHandshake has no throttle_time_ms"),
     ({"api": "Produce", "corrupt": "checksum"}, "latest", "the response of Produce has no records"),
     (
+        {"api": "Metadata", "versions": "0-8", "unknown_tags": True},
+        "latest",
+        "the response of Metadata has no tagged fields in these versions",
+    ),
+    (
         {"api": "Produce", "leader": 1},
         "latest",
         "leader is an action on Metadata and DescribeTopicPartitions, not on Produce",

@@ -16,7 +16,7 @@ from kproto.errors import CorruptBatch
 from kproto.headers import read_response
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.k03_metadata import MetadataRequest
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k12_heartbeat import HeartbeatRequest
@@ -194,6 +194,19 @@ def test_a_wrong_checksum(version: int, broker: Broker, client: RawClient) -> No
             list(read_batches(corrupt))
     records = client.ask(fetch(), version).responses[0].partitions[0].records
     assert len(list(read_batches(records))) == 1
+
+
+@pytest.mark.parametrize(("version", "count"), [(8, 0), (12, 4)])
+def test_unknown_tagged_fields(version: int, count: int, broker: Broker, client: RawClient) -> None:
+    create_topic(client, "tagged")
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="tagged"),))
+    whole = client.ask(request, version)
+    with broker.faults.add(api="Metadata", unknown_tags=True):
+        tagged = client.ask(request, version)
+    (node,), (topic,) = tagged.brokers, tagged.topics
+    structs = (tagged, node, topic, topic.partitions[0])
+    assert [len(each.unknown_tagged_fields) for each in structs] == [1 if count else 0] * len(structs)
+    assert (str(tagged).count("unknown_tagged_fields"), tagged.cluster_id) == (count, whole.cluster_id)
 
 
 def test_a_throttled_client_is_not_read(broker: Broker, client: RawClient) -> None:

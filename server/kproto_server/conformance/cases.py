@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kproto_server.broker.producing import CompressionName
     from kproto_server.faults.rule import FaultRule
-Action: TypeAlias = Literal["rebalance", "expire-member", "move-coordinator", "move-leader"]
+Action: TypeAlias = Literal["rebalance", "commit-during-rebalance", "expire-member", "move-coordinator", "move-leader"]
+FirstOffsets: TypeAlias = Literal["before-start", "after-end"]
 
 TIMES = 2
 """So many requests get an error: one would not show whether a client retries again."""
@@ -41,7 +43,30 @@ class ClientCase(NamedTuple):
     action: Action | None = None
     """What happens in the broker when the client has copied the first records."""
     brokers: int = 1
+    compression: CompressionName = "none"
+    """Of the records that the client reads."""
+    is_transactional: bool = False
+    """Whether the client reads records of committed transactions, between those of aborted ones."""
+    first_offsets: FirstOffsets | None = None
+    """The offsets that the group has committed before the client starts, none of which is in the log."""
+    named_error: tuple[str, str] | None = None
+    """An API and an error that its responses have by the nature of the case; otherwise the client does not offer it."""
 
+
+_FLEXIBLE = {
+    "ApiVersions": "3-",
+    "Metadata": "9-",
+    "FindCoordinator": "3-",
+    "JoinGroup": "6-",
+    "SyncGroup": "4-",
+    "Heartbeat": "4-",
+    "OffsetFetch": "6-",
+    "OffsetCommit": "8-",
+    "ListOffsets": "6-",
+    "Fetch": "12-",
+    "Produce": "9-",
+}
+"""The flexible versions (KIP-482) of the APIs of a consumer's and a producer's day."""
 
 _BASIC = (
     ClientCase("no-fault", "The broker does nothing wrong.", "the time of all other cases is compared with this one's"),
@@ -126,7 +151,69 @@ _BASIC = (
         "request.timeout.ms: a response within it is no failure",
         ({"delay_ms": DELAY_MS // 4, "times": 20},),
     ),
+    ClientCase(
+        "commit-during-rebalance",
+        f"A rebalance begins while the coordinator has an OffsetCommit, which it handles {DELAY_MS} ms later.",
+        "Kafka protocol guide, error codes: ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS ask the member to rejoin",
+        ({"api": "OffsetCommit", "delay_ms": DELAY_MS, "times": 1},),
+        action="commit-during-rebalance",
+    ),
+    ClientCase(
+        "member-id-required",
+        "The coordinator gives a member its id with MEMBER_ID_REQUIRED, and the member joins with it.",
+        "KIP-394: the member sends JoinGroup again, with the id of the response",
+        named_error=("JoinGroup", "MEMBER_ID_REQUIRED"),
+    ),
+    ClientCase(
+        "unknown-tags",
+        "Each struct of each flexible response has a tagged field that no release of Kafka has.",
+        "KIP-482: a client ignores tagged fields that it does not know",
+        tuple({"api": api, "versions": versions, "unknown_tags": True} for api, versions in _FLEXIBLE.items()),
+    ),
 )
+
+_CODECS: tuple[tuple[CompressionName, str], ...] = (
+    ("gzip", "record batch, attributes: compression 1"),
+    ("snappy", "record batch, attributes: compression 2"),
+    ("lz4", "record batch, attributes: compression 3; KIP-57"),
+    ("zstd", "KIP-110: compression 4, from Fetch v10 on"),
+)
+_RECORDS = (
+    *(
+        ClientCase(
+            f"records-{codec}",
+            f"The batches of the input topic are compressed with {codec}.",
+            reference,
+            compression=codec,
+        )
+        for codec, reference in _CODECS
+    ),
+    ClientCase(
+        "records-transactional",
+        "Each half of the records is a committed transaction, which ends with a control batch, between aborted ones.",
+        "KIP-98: a consumer with isolation.level=read_committed returns no records of aborted transactions and no "
+        "control records",
+        is_transactional=True,
+    ),
+    ClientCase(
+        "offset-before-start",
+        "The committed offset of each partition is before the first record of the log: OFFSET_OUT_OF_RANGE.",
+        "auto.offset.reset=earliest: the consumer goes on at the start of the log",
+        first_offsets="before-start",
+        named_error=("Fetch", "OFFSET_OUT_OF_RANGE"),
+    ),
+    ClientCase(
+        "offset-after-end",
+        "The committed offset of each partition is after the end of the log: OFFSET_OUT_OF_RANGE.",
+        "auto.offset.reset=earliest: the consumer goes on at the start of the log",
+        first_offsets="after-end",
+        named_error=("Fetch", "OFFSET_OUT_OF_RANGE"),
+    ),
+)
+"""What the client reads."""
+
+_EPOCHS = (("ListOffsets", "4-"), ("Fetch", "9-"))
+"""The APIs whose requests name a leader epoch, and the versions."""
 
 _RETRIED = {
     "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -171,9 +258,18 @@ def _errors() -> Iterator[ClientCase]:
             for name in names:
                 rule: FaultRule = {"api": api, "error": name, "times": TIMES if what else 1}
                 text = what.format(TIMES, api, name) if what else f"One {api} request gets {name}."
-                yield ClientCase(
-                    f"{_kebab(api)}-{name.lower().replace('_', '-')}", text, reference.format(name), (rule,)
-                )
+                yield ClientCase(f"{_kebab(api)}-{_kebab_error(name)}", text, reference.format(name), (rule,))
+
+
+def _epochs() -> Iterator[ClientCase]:
+    for api, versions in _EPOCHS:
+        for name in ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"):
+            yield ClientCase(
+                f"{_kebab(api)}-{_kebab_error(name)}",
+                f"The first {TIMES} {api} requests in versions that name a leader epoch get {name}.",
+                f"KIP-320: the client asks for metadata again; {RETRIABLE.format(name)}",
+                ({"api": api, "versions": versions, "error": name, "times": TIMES},),
+            )
 
 
 def _connections() -> Iterator[ClientCase]:
@@ -208,8 +304,14 @@ def _kebab(api: str) -> str:
     return "".join(f"-{each.lower()}" if each.isupper() else each for each in api).lstrip("-")
 
 
+def _kebab_error(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
 NO_FAULT = _BASIC[0]
-CASES: dict[str, ClientCase] = {case.name: case for case in (*_BASIC, *_errors(), *_connections())}
+CASES: dict[str, ClientCase] = {
+    case.name: case for case in (*_BASIC, *_RECORDS, *_errors(), *_epochs(), *_connections())
+}
 """By name."""
 
 

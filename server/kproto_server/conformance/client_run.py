@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.broker.broker import Broker
 from kproto_server.client_process import client_process, software_name
+from kproto_server.conformance.client_input import GROUP, PARTITIONS, TOPIC, Input
 from kproto_server.conformance.verdict import Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kproto_server.broker.faults import BrokerFault
-    from kproto_server.broker.requests import BrokerRequests
     from kproto_server.client_process import ClientProcess
     from kproto_server.conformance.cases import Action, ClientCase
     from kproto_server.observation.logged import LoggedRequest
 
-TOPIC, OUTPUT_TOPIC, GROUP = "conform-in", "conform-out", "conform"
-PARTITIONS = 2
-RECORDS = 10
-"""Records that are there at first, and again after the fault."""
+OUTPUT_TOPIC = "conform-out"
 FAULT_LIMIT_S = 8.0
 """How long a client that has copied the first records gets for the request that a case is about."""
 LOOK_INTERVAL_S = 0.02
 REQUESTS_MAX = 12
 LOADING_MS = 1000
+DURING_REQUEST: Sequence[Action] = ("commit-during-rebalance",)
+"""Actions at the time of the case's first request; the others come when the first records are copied."""
 
 
 class ClientRun(NamedTuple):
@@ -53,29 +52,28 @@ def run_case(case: ClientCase, command: Sequence[str], *, timeout_s: float) -> C
     with Broker.running(kafka_version=case.kafka_version, settings=_settings(case), brokers=case.brokers) as broker:
         for topic in (TOPIC, OUTPUT_TOPIC):
             broker.topics.create(topic, partitions=PARTITIONS)
-        _produce(broker, 0)
+        given = Input(broker, case)
+        given.produce_half()
         rules = [broker.faults.add(**rule) for rule in case.faults]
         started = time.monotonic()
         with client_process(command, broker, variables) as client:
-            expected = _wait(broker, client, case, rules, started + timeout_s)
+            from_request = _wait(broker, client, case, rules, given, started + timeout_s)
             seconds = time.monotonic() - started
             exit_code = client.exit_code()
         copies = Counter(record.value for record in broker.topics.records(OUTPUT_TOPIC))
-        committed = broker.groups.committed(GROUP)
+        missing = given.places.keys() - copies.keys()
         seen = Seen(
-            expected=expected,
-            missing=expected - len(copies),
-            lost=sum(
-                _partition(number) < PARTITIONS and _is_behind(committed, number)
-                for number in _missing(copies, expected)
-            ),
-            repeated=copies.total() - len(copies),
-            is_committed=_is_committed(committed, expected),
-            fired=sum(rule.fired for rule in rules) if rules else 1,
+            expected=len(given.places),
+            missing=len(missing),
+            lost=len(missing & given.committed()),
+            wrong=sum(count for value, count in copies.items() if value not in given.places),
+            repeated=sum(count - 1 for value, count in copies.items() if value in given.places),
+            is_committed=given.is_committed(),
+            fired=_fired(broker, case, rules),
             seconds=seconds,
             exit_code=exit_code,
             last_error_line=_error_line(client.error_lines) if exit_code is not None else "",
-            requests=tuple(_from_fault(broker.requests, case)),
+            requests=tuple(_from_fault(list(broker.requests)[from_request:], case)),
         )
         return ClientRun(seen, software_name(broker) or _client_id(broker))
 
@@ -87,55 +85,53 @@ def _settings(case: ClientCase) -> dict[str, str]:
     return replicas | delay
 
 
-# Record n has the value "record n"; it is in partition n % PARTITIONS, at offset n // PARTITIONS.
-
-
-def _produce(broker: Broker, first: int) -> None:
-    for number in range(first, first + RECORDS):
-        broker.topics.produce(TOPIC, f"record {number}", partition=_partition(number))
-
-
-def _partition(number: int) -> int:
-    return number % PARTITIONS
-
-
-def _missing(copies: Mapping[bytes | None, int], expected: int) -> list[int]:
-    return [number for number in range(expected) if f"record {number}".encode() not in copies]
-
-
-def _is_behind(committed: Mapping[tuple[str, int], int], number: int) -> bool:
-    """Return whether a record is before the committed offset of its partition."""
-    return number // PARTITIONS < committed.get((TOPIC, _partition(number)), 0)
-
-
-def _is_committed(committed: Mapping[tuple[str, int], int], expected: int) -> bool:
-    return all(_is_behind(committed, number) for number in range(expected))
+def _fired(broker: Broker, case: ClientCase, rules: Sequence[BrokerFault]) -> int:
+    """Return how often what the case is about has happened; 1 for a case that happens in any event."""
+    if case.named_error is not None:
+        api, error = case.named_error
+        return sum(error in request.error_names for request in broker.requests.where(api=api))
+    return sum(rule.fired for rule in rules) if rules else 1
 
 
 def _wait(
-    broker: Broker, client: ClientProcess, case: ClientCase, rules: Sequence[BrokerFault], deadline: float
+    broker: Broker, client: ClientProcess, case: ClientCase, rules: Sequence[BrokerFault], given: Input, deadline: float
 ) -> int:
-    """Wait until all is copied; produce the second half of the records after the fault. Return how many there are."""
-    if not _wait_copied(broker, client, RECORDS, deadline):
-        return RECORDS
-    if case.action is not None and broker.groups.members(GROUP):
+    """Wait until all is copied; produce the second half of the records after the fault.
+
+    Returns: the number of requests before the case's action; 0: it has none.
+    """
+    from_request = 0
+    if case.action is not None and case.action in DURING_REQUEST:
+        _wait_fired(client, rules, deadline)
+        _act(broker, case.action)
+    if not _wait_copied(broker, client, given, deadline):
+        return from_request
+    if case.action is not None and case.action not in DURING_REQUEST and broker.groups.members(GROUP):
+        from_request = len(broker.requests)
         _act(broker, case.action)
         with suppress(TimeoutError):  # what follows shows that the member has not come back
             broker.groups.wait_stable(GROUP, timeout_s=FAULT_LIMIT_S)
-    fault_deadline = min(deadline, time.monotonic() + FAULT_LIMIT_S)
-    while not all(rule.fired for rule in rules) and time.monotonic() < fault_deadline and client.exit_code() is None:
+    _wait_fired(client, rules, min(deadline, time.monotonic() + FAULT_LIMIT_S))
+    given.produce_half()
+    _wait_copied(broker, client, given, deadline)
+    return from_request
+
+
+def _wait_fired(client: ClientProcess, rules: Sequence[BrokerFault], deadline: float) -> None:
+    """Wait until one of the rules has acted, if there are any."""
+    while rules and not any(rule.fired for rule in rules):
+        if time.monotonic() > deadline or client.exit_code() is not None:
+            return
         time.sleep(LOOK_INTERVAL_S)
-    _produce(broker, RECORDS)
-    _wait_copied(broker, client, 2 * RECORDS, deadline)
-    return 2 * RECORDS
 
 
 def _act(broker: Broker, action: Action) -> None:
-    if action == "rebalance":
-        broker.groups.force_rebalance(GROUP)
+    if action in ("rebalance", "commit-during-rebalance"):
+        if broker.groups.members(GROUP):
+            broker.groups.force_rebalance(GROUP)
     elif action == "expire-member":
-        (member,) = broker.groups.members(GROUP)
-        broker.groups.expire_member(GROUP, member_id=member.member_id)
+        for member in broker.groups.members(GROUP):
+            broker.groups.expire_member(GROUP, member_id=member.member_id)
     elif action == "move-coordinator":
         broker.cluster.move_coordinator(group=GROUP, loading_ms=LOADING_MS)
     else:
@@ -143,11 +139,11 @@ def _act(broker: Broker, action: Action) -> None:
             broker.cluster.move_leader(topic, partition)
 
 
-def _wait_copied(broker: Broker, client: ClientProcess, expected: int, deadline: float) -> bool:
-    """Wait until these records are copied and committed; return False if the client has ended, or at the deadline."""
+def _wait_copied(broker: Broker, client: ClientProcess, given: Input, deadline: float) -> bool:
+    """Wait until all records are copied and committed; return False if the client has ended, or at the deadline."""
     while time.monotonic() < deadline:
         written = {record.value for record in broker.topics.records(OUTPUT_TOPIC)}
-        if len(written) >= expected and _is_committed(broker.groups.committed(GROUP), expected):
+        if given.places.keys() <= written and given.is_committed():
             return True
         if client.exit_code() is not None:
             return False
@@ -155,15 +151,17 @@ def _wait_copied(broker: Broker, client: ClientProcess, expected: int, deadline:
     return False
 
 
-def _from_fault(requests: BrokerRequests, case: ClientCase) -> Iterator[str]:
-    """Yield the requests from the first one of the case's API on, a line each, equal neighbors once."""
+def _from_fault(requests: Sequence[LoggedRequest], case: ClientCase) -> Iterator[str]:
+    """Yield the requests from the first one of the case's APIs on, a line each, equal neighbors once."""
     apis = {rule.get("api") for rule in case.faults} - {None}
-    if not apis:
+    if case.named_error is not None:
+        apis.add(case.named_error[0])
+    if not apis and case.action is None:
         return
     first: LoggedRequest | None = None
     last, count = "", 0
     for request in requests:
-        if first is None and request.api not in apis:
+        if first is None and apis and request.api not in apis:
             continue
         first = first or request
         outcome = "no response" if request.responded_ms is None else ", ".join(request.error_names) or "no error"

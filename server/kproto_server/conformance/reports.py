@@ -68,7 +68,7 @@ def as_json(report: ClientReport) -> str:
             **{
                 name: value
                 for name, value in verdict.seen._asdict().items()
-                if name in ("expected", "missing", "lost", "repeated", "seconds", "exit_code", "requests")
+                if name in ("expected", "missing", "lost", "wrong", "repeated", "seconds", "exit_code", "requests")
             },
         }
         for verdict in report.verdicts

@@ -38,6 +38,8 @@ class Seen(NamedTuple):
     """Records that are not in the output topic."""
     lost: int = 0
     """Of these, records behind which the group has committed: no member reads them again."""
+    wrong: int = 0
+    """Copies of records that a consumer does not return: those of aborted transactions."""
     repeated: int = 0
     """Copies beyond the first one of a record."""
     is_committed: bool = True
@@ -72,6 +74,8 @@ def verdict_on(case: ClientCase, seen: Seen, no_fault_s: float) -> Verdict:
 def _graded(seen: Seen, no_fault_s: float) -> tuple[Grade, str]:
     if seen.lost:
         return Grade.FAIL, f"{_records(seen.lost)} lost: committed, and not written"
+    if seen.wrong:
+        return Grade.FAIL, f"{_records(seen.wrong)} of aborted transactions written"
     if seen.exit_code is not None:
         last = f": {seen.last_error_line}" if seen.last_error_line else ""
         return Grade.FAIL, f"the client ended with exit code {seen.exit_code}{last}"

@@ -237,6 +237,9 @@ def _changed(faulty: Faulty, result: Result) -> Result:
             return _soon(faulty, Shaped(response, _with_negative_size))
         case "corrupt":
             return changes.with_wrong_checksums(response)  # type: ignore[no-any-return]  # of the response's class
+        case "unknown_tags":
+            is_flexible = response._flexible.covers(faulty.context.api_version)
+            return changes.with_unknown_tags(response) if is_flexible else response
         case "max_versions":
             by_key = {KEYS[name]: version for name, version in action.value.items()}
             return changes.with_max_versions(response, by_key)  # type: ignore[no-any-return]

@@ -1,5 +1,5 @@
-"""Changes of whole responses: throttle times, wrong checksums, former or wrong leaders and coordinators, and a shorter
-list of API versions."""
+"""Changes of whole responses: throttle times, wrong checksums, unknown tagged fields, former or wrong leaders and
+coordinators, and a shorter list of API versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
-from kproto.declaration import fields_of
+from kproto.declaration import Struct, TaggedField, fields_of
 from kproto.messages.k03_metadata import MetadataResponseBroker
 from kproto.records.batch_header import CRC_POSITION, MAGIC_POSITION
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
@@ -16,7 +16,6 @@ from kproto_server.cluster.topics import TRANSACTION_TOPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from kproto.declaration import Struct
     from kproto.message import Response
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.node import Node
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 CRC_POSITION_OF_MESSAGES = 12
 BATCHES_MAGIC = 2
+UNKNOWN_TAG = TaggedField(9_999, b"of a later release")
 COORDINATOR_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTION_TOPIC}
 """By key type of FindCoordinator."""
 
@@ -58,6 +58,18 @@ def with_wrong_checksums(response: Any) -> Any:
 def _with_wrong_checksum(records: bytes) -> bytes:
     position = CRC_POSITION if records[MAGIC_POSITION] >= BATCHES_MAGIC else CRC_POSITION_OF_MESSAGES
     return records[:position] + bytes([records[position] ^ 0xFF]) + records[position + 1 :]
+
+
+def with_unknown_tags(value: Any) -> Any:
+    """Return a response of a flexible version with `UNKNOWN_TAG` in each of its structs."""
+    changes: dict[str, Any] = {"unknown_tagged_fields": (*value.unknown_tagged_fields, UNKNOWN_TAG)}
+    for field in fields_of(type(value)):
+        found = getattr(value, field.name)
+        if isinstance(found, Struct) and found != field.default:
+            changes[field.name] = with_unknown_tags(found)
+        elif isinstance(found, tuple) and found and isinstance(found[0], Struct):
+            changes[field.name] = tuple(map(with_unknown_tags, found))
+    return value.replace(**changes)
 
 
 def throttled(response: Response, throttle_ms: int) -> Response:

@@ -87,6 +87,8 @@ class FaultRule(TypedDict, total=False):
     """Wait so many milliseconds of the broker's time between two pieces; 1 by default."""
     corrupt: Literal["length", "checksum"]
     """Send a negative size of the response, or records with a wrong checksum."""
+    unknown_tags: bool
+    """Respond with a tagged field that no Kafka release has, in each struct of a flexible version (KIP-482)."""
     stale: bool
     """Respond with the leaders and the coordinators of the time at which the rule was added."""
     leader: int
@@ -109,8 +111,8 @@ CONDITIONS = ("api", "versions", *ON_FIELDS, *ON_NAMES)
 COUNTS = ("nth", "times", "probability", "seed", "after_ms", "for_ms")
 DELAY = "delay_ms"
 ACTIONS = (
-    "error", "no_response", "close", "reset", "truncate_bytes", "chunk_bytes", "corrupt", "stale", "leader",
-    "coordinator", "throttle_ms", "freeze", "max_versions",
+    "error", "no_response", "close", "reset", "truncate_bytes", "chunk_bytes", "corrupt", "unknown_tags", "stale",
+    "leader", "coordinator", "throttle_ms", "freeze", "max_versions",
 )  # fmt: skip
 """Of these a rule has one, or only a delay."""
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -121,7 +123,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Options, and what has them."""
 CHOICES = {"place": ("response", "items"), "when": ("before", "after"), "corrupt": ("length", "checksum")}
-FLAGS = ("no_response", "close", "reset", "stale", "freeze")
+FLAGS = ("no_response", "close", "reset", "unknown_tags", "stale", "freeze")
 LEAST = dict.fromkeys(("nth", "times", "for_ms", "chunk_bytes", DELAY, "throttle_ms"), 1)
 OWN_APIS: dict[str, tuple[int, ...]] = {
     "stale": (METADATA, FIND_COORDINATOR, DESCRIBE_TOPIC_PARTITIONS),
@@ -346,6 +348,10 @@ def _check_possible(conditions: Conditions, action: Action, kafka_version: Kafka
         has_field(key, version, "throttle_time_ms") for key, version in versions
     ):
         raise UsageError(f"the response of {apis} has no throttle_time_ms in these versions")
+    if action.kind == "unknown_tags" and not any(
+        registry.response_class(key)._flexible.covers(version) for key, version in versions
+    ):
+        raise UsageError(f"the response of {apis} has no tagged fields in these versions")
     if action.kind == "corrupt" and action.value == "checksum" and not any(has_records(key) for key, _ in versions):
         raise UsageError(f"the response of {apis} has no records, whose checksum could be corrupt")
     if action.kind == "error":

@@ -32,28 +32,36 @@ def java(version: str) -> Callable[[], list[str]]:
 
 
 def go(name: str) -> Callable[[], list[str]]:
-    folder = DRIVERS / "go"
+    return lambda: go_program(DRIVERS / "go", name, "contract")
 
-    def command() -> list[str]:
-        go_build = [need_go(), "build", "-o"]
-        sources = [folder / "go.mod", *sorted(folder.glob("contract/*.go")), *sorted(folder.glob(f"{name}/*.go"))]
 
-        def build(target: Path) -> None:
-            subprocess.run([*go_build, str(target / name), f"./{name}"], cwd=folder, check=True)
+def go_program(module: Path, name: str, *packages: str) -> list[str]:
+    """Build the program in a folder of a Go module, with packages of the same module; return its command."""
+    sources = [
+        module / "go.mod",
+        *(each for folder in (*packages, name) for each in sorted(module.glob(f"{folder}/*.go"))),
+    ]
+    go_build = [need_go(), "build", "-o"]
 
-        return [str(cached_build(Path("go") / name, [], sources, build) / name)]
+    def build(target: Path) -> None:
+        subprocess.run([*go_build, str(target / name), f"./{name}"], cwd=module, check=True)
 
-    return command
+    return [str(cached_build(Path("go") / name, [], sources, build) / name)]
 
 
 def node() -> list[str]:
-    sources = sorted((DRIVERS / "node").glob("*.js*"))
+    return node_program(DRIVERS / "node", "driver.js")
+
+
+def node_program(package: Path, script: str) -> list[str]:
+    """Install the modules of a package; return the command of one of its scripts."""
+    sources = sorted(package.glob("*.js*"))
 
     def build(target: Path) -> None:
         target.mkdir()
         for source in sources:
             shutil.copy(source, target)
-        install = [need_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+        install = [need_npm(), "ci", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--silent"]
         subprocess.run(install, cwd=target, check=True, stdout=subprocess.DEVNULL)
 
-    return [need_node(), str(cached_build(Path("node") / "kafkajs", [], sources, build) / "driver.js")]
+    return [need_node(), str(cached_build(Path("node") / package.name, [], sources, build) / script)]
