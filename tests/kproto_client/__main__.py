@@ -10,9 +10,11 @@ import argparse
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 
+from tests.kproto_client.added_partition_cases import CASES_WITH_CONSUMER_PROTOCOL
 from tests.kproto_client.cases import CASES
-from tests.kproto_client.kafka_fixture import KafkaFixture
+from tests.kproto_client.kafka_fixture import Case, KafkaFixture
 from tests.oracle.cluster import NEWEST, real_kafka
 
 
@@ -22,14 +24,15 @@ def main() -> int:
     parser.add_argument("part", nargs="?", default="", help="run only the cases whose name contains this text")
     arguments = parser.parse_args()
     if ":" in arguments.release:
-        return run(KafkaFixture(arguments.release), arguments.part)
+        return run(KafkaFixture(arguments.release), CASES, arguments.part)
+    further = CASES_WITH_CONSUMER_PROTOCOL if arguments.release.startswith("4") else {}
     with real_kafka(arguments.release) as cluster:
-        return run(KafkaFixture(cluster.bootstrap), arguments.part)
+        return run(KafkaFixture(cluster.bootstrap), {**CASES, **further}, arguments.part)
 
 
-def run(kafka: KafkaFixture, part: str) -> int:
+def run(kafka: KafkaFixture, cases: Mapping[str, Case], part: str) -> int:
     failed = 0
-    for name, (case, parameters) in CASES.items():
+    for name, (case, parameters) in cases.items():
         if part not in name:
             continue
         started = time.monotonic()

@@ -32,18 +32,13 @@ FIRST_RECORD_LIMIT_S = 2.0
 """From the assignment of an added partition to its first record."""
 COOPERATIVE: dict[str, Any] = {"partition_assignment_strategy": "cooperative-sticky"}
 CONSUMER_PROTOCOL: dict[str, Any] = {"group_protocol": "consumer"}
-CLASSIC_SETTINGS = ("session.timeout.ms", "heartbeat.interval.ms")
-"""librdkafka refuses them with `CONSUMER_PROTOCOL`."""
 
 
 class TimedConsumer:
     """A consumer that notes when a partition was assigned and when each partition's first record came."""
 
     def __init__(self, kafka: KafkaFixture, group: str, topic: str, **settings: Any) -> None:
-        config = kafka.config(group, **SAFE_LATEST, **settings)
-        if settings == CONSUMER_PROTOCOL:
-            config = {name: value for name, value in config.items() if name not in CLASSIC_SETTINGS}
-        self.consumer = Consumer(config)
+        self.consumer = Consumer(kafka.config(group, **SAFE_LATEST, **settings))
         self.assigned_at: dict[int, float] = {}
         self.first: dict[int, tuple[float, int | None]] = {}
         """By partition, the time and the offset of the first record."""
@@ -218,4 +213,4 @@ CASES: dict[str, Case] = {
 CASES_WITH_CONSUMER_PROTOCOL: dict[str, Case] = {
     "partition added while running: consumer protocol": (partition_added_while_running, (CONSUMER_PROTOCOL,))
 }
-"""For brokers with KIP-848's groups, which kproto has not."""
+"""For brokers with KIP-848's groups: kproto and Kafka 4.0 and newer."""

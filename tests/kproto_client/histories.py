@@ -58,7 +58,6 @@ SETTINGS: dict[str, Any] = {
     "socket_connection_setup_timeout_ms": 3_000,
     "reconnect_backoff_max_ms": 500,
 }
-CLASSIC_SETTINGS = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
 RETRIED = frozenset(
     {
         KafkaError.NOT_COORDINATOR,
@@ -241,8 +240,6 @@ class History:
         for callback in ("on_commit", "throttle_cb", *(() if kind == "plain" else ("event_cb",))):
             if rng.random() < 0.3:
                 config[callback] = lambda *_: None
-        if "group.protocol" in config:
-            config = {name: each for name, each in config.items() if name not in CLASSIC_SETTINGS}
         return config
 
     def _stop(self) -> None:

@@ -212,7 +212,7 @@ class Member:
     def _on_lost(self, _: object, __: list[TopicPartition]) -> None:
         lines = list(self._lines.lines)
         if any(LIBRDKAFKA_LOSS in line for line in lines):
-            self._watch.counts["assignments lost by a commit in a rebalance"] += 1
+            self._watch.counts[f"assignments lost by a commit in a rebalance ({self.kind})"] += 1
             return
         self._watch.counts[f"lost assignments ({self.kind})"] += 1
         if self._watch.finds_losses and lines and (self.kind == "aio" or self._watch.logs):

@@ -38,9 +38,7 @@ from tests.oracle.ports import free_port
 from tests.oracle.processes import alive
 from tests.robustness.broker_process import MAIN as KPROTO
 
-KPROTO_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "8"}
-KAFKA_SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
+CONSUMER_PROTOCOL_SETTINGS = {
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.session.timeout.ms": str(int(SESSION_S * 1000)),
     "group.consumer.min.heartbeat.interval.ms": "4000",
@@ -49,6 +47,8 @@ KAFKA_SETTINGS = {
 """Short sessions of KIP-848 too: until its session ends, a member whose last request was lost keeps its partitions. But
 librdkafka gives a heartbeat up after one interval: in a longer hang any member that misses its new epoch is fenced, and
 loses its partitions."""
+KAFKA_SETTINGS = {"group.initial.rebalance.delay.ms": "0", **CONSUMER_PROTOCOL_SETTINGS}
+KPROTO_SETTINGS = {**KAFKA_SETTINGS, "offsets.topic.num.partitions": "8"}
 HISTORIES_A_PROCESS = 40
 PAUSE_S = (0.2, 2.0)
 SLOW_S, SLOW_STOPPED_S, SLOW_RUNNING_S = 2.0, 0.08, 0.04
@@ -290,7 +290,7 @@ def main(words: list[str]) -> int:
             seeds=(),
             side_by_side=options.side_by_side,
             strategies=tuple(STRATEGIES) if options.seconds else ("safe_latest",),
-            consumer_protocol=options.release.startswith("4"),
+            consumer_protocol=options.release.startswith(("4", "kproto")),
             longest_hang_s=options.longest_hang,
             logs=options.logs,
             buffer_bytes=options.buffer_bytes,

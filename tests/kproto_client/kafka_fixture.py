@@ -30,6 +30,11 @@ FAST_SETTINGS: dict[str, Any] = {
 }
 """Short intervals for tests. The end-of-partition event shows a position in a partition without further records."""
 
+CLASSIC_SETTINGS = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
+"""Settings of members that librdkafka refuses with ``group.protocol=consumer`` (KIP-848)."""
+SHORT_HEARTBEATS = {"group.consumer.min.heartbeat.interval.ms": "300", "group.consumer.heartbeat.interval.ms": "300"}
+"""The broker's settings of KIP-848's members, which have none of their own."""
+
 Case = tuple[Callable[..., None], tuple[Any, ...]]
 """A function of a `KafkaFixture`, and its further arguments."""
 CALLBACKS = frozenset({"on_commit", "event_cb", "logger"})
@@ -184,7 +189,10 @@ class KafkaFixture:
 
     def config(self, group: str, **config: Any) -> dict[str, Any]:
         settings = {key if key in CALLBACKS else key.replace("_", "."): value for key, value in config.items()}
-        return {**self._config(group), **FAST_SETTINGS, **settings}
+        settings = {**self._config(group), **FAST_SETTINGS, **settings}
+        if settings.get("group.protocol") == "consumer":
+            settings = {name: value for name, value in settings.items() if name not in CLASSIC_SETTINGS}
+        return settings
 
     def _config(self, group: str) -> dict[str, Any]:
         return {"bootstrap.servers": self.bootstrap, "group.id": group, "log_level": 0, **self.connection}

@@ -41,7 +41,7 @@ BASE: dict[str, Any] = {
 CLASSIC: dict[str, Any] = {"heartbeat.interval.ms": 100, "session.timeout.ms": 6000}
 COOPERATIVE: dict[str, Any] = {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"}
 CONSUMER_PROTOCOL: dict[str, Any] = {"group.protocol": "consumer"}
-"""The group protocol of KIP-848, which real brokers of Kafka 4.0 and newer have."""
+"""The group protocol of KIP-848, which kproto and Kafka 4.0 and newer have."""
 
 
 def differences(kafka: KafkaFixture, *, consumer_protocol: bool = False) -> list[str]:

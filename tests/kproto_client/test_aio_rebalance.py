@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -16,6 +15,14 @@ from kproto.client import fetched_records
 from kproto.client.aio import Consumer
 from kproto.client.background_polls import BackgroundPolls
 from kproto_server import Broker
+from tests.kproto_client.aio_cases import (
+    BACKENDS,
+    REBALANCES_WITH_CONSUMER_PROTOCOL,
+    join_while_a_record_is_processed,
+    offsets_of_delivered_records_in_a_transaction,
+    take,
+    until,
+)
 from tests.kproto_client.catch_up_cases import behind
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
 from tests.waiting import wait_until
@@ -24,57 +31,18 @@ pytestmark = pytest.mark.anyio
 MANUAL = {"enable_auto_commit": False}
 
 
-@pytest.fixture(params=["trio", "asyncio"])
+@pytest.fixture(params=BACKENDS)
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def until(condition: Callable[[], bool], what: str) -> None:
-    await anyio.to_thread.run_sync(wait_until, condition, what)
+@pytest.mark.parametrize("rebalance", REBALANCES_WITH_CONSUMER_PROTOCOL)
+async def test_a_member_joins_while_a_record_is_processed(kafka: KafkaFixture, rebalance: str) -> None:
+    await join_while_a_record_is_processed(kafka, REBALANCES_WITH_CONSUMER_PROTOCOL[rebalance])
 
 
-async def take(consumer: Consumer) -> tuple[int, int]:
-    """Return partition and offset of the next record."""
-    with anyio.fail_after(LIMIT_S):
-        return place(await anext(consumer))
-
-
-def place(record: Message) -> tuple[int, int]:
-    partition, offset = record.partition(), record.offset()
-    assert partition is not None
-    assert offset is not None
-    return partition, offset
-
-
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-async def test_a_member_joins_while_a_record_is_processed(kafka: KafkaFixture, strategy: str) -> None:
-    await join_while_a_record_is_processed(kafka, strategy)
-
-
-async def join_while_a_record_is_processed(kafka: KafkaFixture, strategy: str) -> None:
-    """The new member reads while the other one still processes its first record. Fetched records of the revoked
-    partition are dropped; the record that is being processed is read again if its partition is revoked."""
-    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30, 2)
-    config = kafka.config(group, partition_assignment_strategy=strategy)
-    async with Consumer(config) as first, Consumer(config) as second:
-        await first.subscribe([topic])
-        in_process = await take(first)
-        await until(lambda: len(first._polls.records) == 59, "all records")
-        await second.subscribe([topic])
-        of_second = [await take(second)]
-        revoked = of_second[0][0]
-        assert {each.partition for each in await first.assignment()} <= {1 - revoked}
-        of_second += [await take(second) for _ in range(29)]
-        assert of_second == [(revoked, offset) for offset in range(30)]
-        if strategy == "range":  # the other partition is assigned again, from its committed offset
-            expected = [(1 - revoked, offset) for offset in range(30)]
-        else:
-            expected = [(1 - revoked, offset) for offset in range(30) if (1 - revoked, offset) != in_process]
-        assert [await take(first) for _ in expected] == expected
-        for consumer in (first, second):  # a record is processed when the next one is asked for
-            with anyio.move_on_after(0.01):
-                await anext(consumer)
-    assert [kafka.committed(group, topic, partition) for partition in (0, 1)] == [30, 30]
+async def test_offsets_of_delivered_records_in_a_transaction(kafka: KafkaFixture) -> None:
+    await offsets_of_delivered_records_in_a_transaction(kafka)
 
 
 async def test_the_record_is_finished_first_if_the_user_says_so(kafka: KafkaFixture) -> None:

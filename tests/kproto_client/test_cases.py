@@ -2,12 +2,15 @@
 
 import pytest
 
+from tests.kproto_client.added_partition_cases import CASES_WITH_CONSUMER_PROTOCOL
 from tests.kproto_client.cases import CASES
 from tests.kproto_client.kafka_fixture import KafkaFixture
 
+ALL_CASES = {**CASES, **CASES_WITH_CONSUMER_PROTOCOL}
 
-@pytest.mark.parametrize("case", CASES)
+
+@pytest.mark.parametrize("case", ALL_CASES)
 def test_case(kafka: KafkaFixture, case: str) -> None:
     """The rules are cited in the cases."""
-    run, arguments = CASES[case]
+    run, arguments = ALL_CASES[case]
     run(kafka, *arguments)

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType  # type: ignore[attr-defined]
 
 from kproto.client import CheckpointsFailed, Event, background, checkpoint_topic
 from kproto.client.background import Background, Steps
@@ -29,7 +28,6 @@ from kproto.client.events import Events
 from kproto_server import Broker
 from tests.kproto_client.catch_up_cases import ON, behind, parallel_of, serve, wait_for_checkpoints
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
-from tests.oracle.cluster import NEWEST, real_kafka
 from tests.waiting import wait_until
 
 CHECKPOINT = Checkpoint(range=OffsetRange(70, 120), position=70, time_ms=0)
@@ -260,40 +258,6 @@ def test_background_work_is_closed_at_its_limit(clock: Clock) -> None:
     with pytest.raises(KafkaException, match="_TIMED_OUT"):
         work.advance()
     assert ended == ["7", "closed"]
-
-
-@pytest.mark.oracle
-def test_a_real_broker_that_denies_the_topic(caplog: pytest.LogCaptureFixture) -> None:
-    """The catch-up works, with one warning."""
-    props = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    with real_kafka(NEWEST, props=props) as cluster:
-        kafka = KafkaFixture(cluster.bootstrap)
-        deny = AclBinding(
-            ResourceType.TOPIC,
-            CHECKPOINT_TOPIC,
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            AclOperation.ALL,
-            AclPermissionType.DENY,
-        )
-        for future in kafka.admin.create_acls([deny]).values():
-            future.result(LIMIT_S)
-        for merge in (True, False):
-            caplog.clear()
-            topic, group = behind(kafka)
-            with kafka.consumer(group, **ON, parallel_rebalance_merge=merge) as consumer:
-                consumer.subscribe([topic])
-                assert read(consumer, 50) == list(range(70, 120))
-                serve(consumer)
-                kafka.write(topic, 1)
-                assert read(consumer, 1) == [120]
-                consumer.commit(asynchronous=False)
-            assert kafka.committed(group, topic) == 121
-            assert sum("given up" in warning for warning in warnings(caplog)) == 1
 
 
 def test_checkpoints_are_written_after_unsubscribe(kafka: KafkaFixture) -> None:

@@ -36,7 +36,6 @@ from tests.kproto_client.decision_tables import ABOVE, BELOW, END, START
 from tests.kproto_client.kafka_fixture import KafkaFixture, read, start_position, unique_name
 from tests.kproto_client.reset_cases import resets
 from tests.kproto_client.test_reset_expiration_and_truncation import truncate
-from tests.oracle.cluster import NEWEST, real_kafka
 from tests.waiting import wait_until
 
 PARALLEL: dict[str, Any] = {"enable_parallel_rebalance": True}
@@ -93,14 +92,6 @@ def resets_of_safe_latest_and_nearest(kafka: KafkaFixture) -> None:
 
 def test_each_reset(kafka: KafkaFixture) -> None:
     resets_of_safe_latest_and_nearest(kafka)
-
-
-@pytest.mark.oracle
-def test_each_reset_with_a_real_broker() -> None:
-    with real_kafka(NEWEST, props={"group.initial.rebalance.delay.ms": "0"}) as cluster:
-        kafka = KafkaFixture(cluster.bootstrap)
-        resets_of_safe_latest_and_nearest(kafka)
-        each_event_of_a_catch_up(kafka)
 
 
 def test_a_truncated_log(broker: Broker, kafka: KafkaFixture) -> None:

@@ -13,20 +13,18 @@ import confluent_kafka
 import pytest
 
 from kproto.client import Consumer
-from tests.kproto_client.kafka_fixture import KafkaFixture, unique_name
+from tests.kproto_client.kafka_fixture import KafkaFixture
 from tests.kproto_client.parity import differences
 from tests.kproto_client.parity_behaviors import BEHAVIORS
 from tests.kproto_client.parity_calls import Program, forms
-from tests.oracle.cluster import NEWEST, real_kafka
 from tests.requirements import missing
-from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 MINIMUM = re.search(r'client = \["confluent-kafka>=([\d.]+)"\]', (ROOT / "pyproject.toml").read_text())
 
 
 def test_each_call_has_the_same_outcome(kafka: KafkaFixture) -> None:
-    assert "\n".join(differences(kafka)) == ""
+    assert "\n".join(differences(kafka, consumer_protocol=True)) == ""
 
 
 def test_each_call_has_the_same_outcome_with_the_oldest_confluent_kafka(kafka: KafkaFixture, tmp_path: Path) -> None:
@@ -46,24 +44,6 @@ def test_each_call_has_the_same_outcome_with_the_oldest_confluent_kafka(kafka: K
         )
         assert ended.stdout.endswith(output), ended.stdout + ended.stderr
         assert ended.returncode == 0, ended.stderr
-
-
-@pytest.mark.oracle
-def test_each_call_has_the_same_outcome_with_real_kafka() -> None:
-    props = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
-    with real_kafka(NEWEST, props=props) as cluster:
-        kafka = KafkaFixture(cluster.bootstrap)
-        topic = kafka.topic()
-        wait_until(lambda: commits(kafka, topic), "the group coordinator")
-        assert "\n".join(differences(kafka, consumer_protocol=True)) == ""
-
-
-def commits(kafka: KafkaFixture, topic: str) -> bool:
-    try:
-        kafka.commit(unique_name("group"), topic, 0)
-    except confluent_kafka.KafkaException:
-        return False
-    return True
 
 
 def test_each_method_is_called() -> None:
