@@ -71,9 +71,10 @@ class BrokerState:
             from kproto_server.transactions.version_behavior import TransactionBehavior
 
             behavior = self.kafka_version.behavior(TransactionBehavior)
-            self._transactions = TransactionCoordinator(
+            made = self._transactions = TransactionCoordinator(
                 behavior, self.settings, self.cluster, self.coordinator, self.log_manager
             )
+            self.find_transactions = lambda: made
         return self._transactions
 
     @property

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -21,22 +19,27 @@ from kproto.messages.k00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kproto.records.batch_header import header_struct
+from kproto.records.batch_header import header_struct, position_of
+from kproto_server.handlers._appended_batches import (
+    NO_TIMESTAMP,
+    AppendResult,
+    append_batch,
+    appended_response,
+    refused_response,
+)
 from kproto_server.handlers._partitions import leader_error, nodes_with_ids
-from kproto_server.handlers._replica_wait import error_of, lags, wait_for_replicas
+from kproto_server.handlers._plain_batches import ALL_ACKS, VALID_ACKS, VERIFICATION_SETTING, plain_batches
+from kproto_server.handlers._replica_wait import lags, wait_for_replicas
 from kproto_server.partition_log.log_config import has_too_few_in_sync, log_config
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
-from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata, sequence_after
+from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata
 from kproto_server.partition_log.validation import Accepted, LayoutBudget, Refused, Validation
 from kproto_server.partition_log.version_behavior import ProduceBehavior
 from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.partition_log.partition_data import Append
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, NoResponse
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     Prechecked = list[tuple[TopicProduceData, list[Precheck]]]
     Results = list[tuple[TopicProduceData, list["PartitionProduceResponse | AppendResult"]]]
 
-NO_ACKS, LEADER_ACKS, ALL_ACKS = VALID_ACKS = 0, 1, -1
+NO_ACKS = 0
 IDS_SINCE = 13
 """The version from which on topics have ids instead of names."""
 LEADER_HINTS_SINCE = 10
@@ -62,11 +65,10 @@ COORDINATOR_ERRORS = frozenset(
 )
 """Errors of the verification of a transaction after which it is repeated."""
 PRODUCER_OF = header_struct("producer_id", "producer_epoch")
+PRODUCER = slice(position_of("producer_id"), position_of("base_sequence"))
+"""The bytes of both in a batch."""
 SEQUENCE_OF = header_struct("producer_id", "producer_epoch", "base_sequence")
-VERIFICATION_SETTING = "transaction.partition.verification.enable"
-NO_OFFSET = -1
 NO_EPOCH = -1
-NO_TIMESTAMP = -1
 ADMIN_CLIENT_ID = "__admin_client"
 """The only client id that may write to internal topics (BA-63)."""
 
@@ -85,7 +87,9 @@ def handle(
         budget = LayoutBudget()
         results = [(topic, _topic(topic, checks, request, behavior, budget, context)) for topic, checks in prechecked]
     else:
-        results = [(topic, [_refused(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked]
+        results = [
+            (topic, [refused_response(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked
+        ]
     if request.acks == NO_ACKS:
         if any(partition.error_code for _, partitions in results for partition in partitions):
             raise CloseConnection("Produce with acks=0 failed, and it has no response for the error")
@@ -143,6 +147,14 @@ def _request_refusal(
 def _has_several_transactions(prechecked: Prechecked, context: RequestContext) -> bool:
     """Return whether the batches for existing partitions belong to transactions of several producers."""
     cluster = context.cluster
+    senders = {
+        data.records[PRODUCER]
+        for requested, checks in prechecked
+        for data, check in zip(requested.partition_data, checks, strict=True)
+        if check.is_transactional and data.records
+    }
+    if len(senders) < 2:
+        return False
     producers = set()
     for requested, checks in prechecked:
         by_id = context.api_version >= IDS_SINCE
@@ -185,13 +197,15 @@ def _topic(
     else:
         topic, unknown = cluster.topic(requested.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
-        return [_refused(partition.index, Refused(unknown)) for partition in requested.partition_data]
+        return [refused_response(partition.index, Refused(unknown)) for partition in requested.partition_data]
     config = log_config(context.settings.of(context.node.node_id), topic)
     validation = Validation(topic.name, config, context.now_ms, behavior, budget)
-    return [
-        _partition(topic, data, check, validation, request, context)
-        for data, check in zip(requested.partition_data, checks, strict=True)
-    ]
+    plain = plain_batches(topic, validation, request, context)
+    results: list[PartitionProduceResponse | AppendResult] = []
+    for data, check in zip(requested.partition_data, checks, strict=True):
+        result = None if plain is None else plain(data, check)
+        results.append(result or _partition(topic, data, check, validation, request, context))
+    return results
 
 
 def _partition(
@@ -206,7 +220,7 @@ def _partition(
     partition = topic.partition(requested.index)
     error = _early_error(partition, check, request, validation.behavior, context)
     if error is not None:
-        return _refused(requested.index, Refused(error))
+        return refused_response(requested.index, Refused(error))
     assert partition is not None, "checked above"
     assert requested.records is not None, "checked above"
     if check.is_transactional:
@@ -216,24 +230,28 @@ def _partition(
         if refused is None and request.acks not in VALID_ACKS:
             refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
         if refused is not None:
-            return _refused(requested.index, refused)
+            return refused_response(requested.index, refused)
     if topic.internal and context.client_id != ADMIN_CLIENT_ID:
-        return _refused(requested.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
+        return refused_response(requested.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
-        return _refused(
+        return refused_response(
             requested.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None
         )
     validated = validation.accept(requested.index, requested.records, check)
-    settings = context.settings.of(context.node.node_id)
-    if request.acks == ALL_ACKS and has_too_few_in_sync(settings, topic, partition):
+    may_lack_replicas = len(partition.isr) < validation.config.in_sync_replicas_min
+    if (
+        may_lack_replicas
+        and request.acks == ALL_ACKS
+        and has_too_few_in_sync(context.settings.of(context.node.node_id), topic, partition)
+    ):
         validated = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(validated, Refused):
-        return _refused(requested.index, validated, log_start=partition.log_start_offset)
+        return refused_response(requested.index, validated, log_start=partition.log_start_offset)
     try:
         return _append(topic, partition, validated, validation, check.is_transactional, context)
     except OSError:
-        return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
+        return refused_response(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
 
 
 def _early_error(
@@ -266,38 +284,6 @@ def _early_error(
     return ErrorCode.NONE if finding is Finding.NO_BATCH else None
 
 
-class AppendResult:
-    """A batch that was appended to a log; the log may still have to write it."""
-
-    __slots__ = ("_append", "_append_ms", "_replication_error", "partition")
-
-    error_code = 0
-
-    def __init__(self, partition: Partition, append: Append, append_ms: int) -> None:
-        self.partition: Partition = partition
-        self._append = append
-        self._append_ms = append_ms
-        self._replication_error: Callable[[], ErrorCode | None] | None = None
-
-    def replicated(self, requested: TopicProduceData, context: RequestContext) -> tuple[Topic, Partition]:
-        """Have the response say whether the batch is replicated when it is made; return the partition."""
-        cluster = context.cluster
-        topic = cluster.topic_by_id(requested.topic_id) or cluster.topics[requested.name]
-        place = topic, self.partition
-        self._replication_error = lambda: error_of(place, context)
-        return place
-
-    def response(self) -> PartitionProduceResponse:
-        append = self._append
-        if append.error:
-            return _refused(self.partition.index, Refused(ErrorCode(append.error)))
-        response = _appended(self.partition, append.base_offset, self._append_ms)
-        if self._replication_error is None:
-            return response
-        error = self._replication_error()
-        return response.replace(error_code=ErrorCode.REQUEST_TIMED_OUT if error is None else error)
-
-
 def _append(
     topic: Topic,
     partition: Partition,
@@ -315,7 +301,7 @@ def _append(
     producer = accepted.producer_id, accepted.producer_epoch
     if accepted.producer_id != NO_PRODUCER_ID:
         if context.cluster.dropped_producer(accepted.producer_id):
-            return _refused(partition.index, Refused(ErrorCode.UNKNOWN_PRODUCER_ID, reached_log=True))
+            return refused_response(partition.index, Refused(ErrorCode.UNKNOWN_PRODUCER_ID, reached_log=True))
         behavior = validation.behavior
         checked = data.producers.check(
             *producer,
@@ -329,19 +315,11 @@ def _append(
             first = data.append_in_flight(checked.base_offset)
             if first is not None:
                 return AppendResult(partition, first, checked.timestamp_ms)
-            return _appended(partition, checked.base_offset, checked.timestamp_ms)
+            return appended_response(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
             refused = Refused(behavior.sequence_error(checked), reached_log=True)
-            return _refused(partition.index, refused, log_start=partition.log_start_offset)
-    if data.is_in_memory:
-        context.log_manager.wrote_to_memory(len(accepted.batch))
-    append = data.append(
-        accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch, accepted.producer_id
-    )
-    if accepted.producer_id != NO_PRODUCER_ID and not append.error:
-        last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
-        batch = BatchMetadata(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
-        data.producers.add(*producer, batch, context.now_ms, is_transactional=is_transactional)
+            return refused_response(partition.index, refused, log_start=partition.log_start_offset)
+    append = append_batch(data, partition, accepted, is_transactional, context)
     return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
 
 
@@ -380,36 +358,6 @@ def _unverified(
     if error is ErrorCode.INVALID_TXN_STATE:
         return Refused(error, "Partition was not added to the transaction")
     return Refused(error, None if behavior.verifies_before_acks else error.message)
-
-
-def _appended(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=partition.index,
-        error_code=0,
-        base_offset=base_offset,
-        log_append_time_ms=append_ms,
-        log_start_offset=partition.log_start_offset,
-    )
-
-
-def _refused(
-    index: int, refused: Refused, elsewhere: Partition | None = None, *, log_start: int = NO_OFFSET
-) -> PartitionProduceResponse:
-    leader = LeaderIdAndEpoch()
-    if elsewhere is not None and refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        leader = LeaderIdAndEpoch(leader_id=elsewhere.leader, leader_epoch=elsewhere.leader_epoch)
-    return PartitionProduceResponse(
-        index=index,
-        error_code=refused.error,
-        base_offset=NO_OFFSET,
-        log_start_offset=log_start if refused.reached_log else NO_OFFSET,
-        record_errors=tuple(
-            BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
-            for error in refused.record_errors
-        ),
-        error_message=refused.message,
-        current_leader=leader,
-    )
 
 
 def _leader_endpoints(results: Results, context: RequestContext) -> tuple[NodeEndpoint, ...]:

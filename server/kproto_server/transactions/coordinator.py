@@ -115,7 +115,7 @@ class TransactionCoordinator:
         partition = self._partition_of(transactional_id)
         if partition is None or partition.leader != node.node_id:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode(self.unavailable.get(partition.index, 0))
+        return ErrorCode(self.unavailable.get(partition.index, 0)) if self.unavailable else ErrorCode.NONE
 
     def _error_at_leader(self, transactional_id: str) -> ErrorCode:
         """Return why no node coordinates a transactional id now; NONE if one does."""
@@ -220,6 +220,18 @@ class TransactionCoordinator:
         else:
             error = self.verify(transactional_id, producer, partition)
         return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
+
+    def ongoing(self, transactional_id: str | None, producer_id: int, producer_epoch: int) -> frozenset[TopicPartition]:
+        """Return the partitions for which `verify_for_produce` returns NONE and changes nothing."""
+        if not transactional_id or self._error_at_leader(transactional_id):
+            return frozenset()
+        transaction = self.get(transactional_id)
+        if transaction is None:
+            return frozenset()
+        values, pending = transaction.added_to, transaction.pending
+        is_ongoing = values.status is TransactionStatus.ONGOING and (pending is None or pending is values)
+        is_producer = values.producer_id == producer_id and values.epoch == producer_epoch
+        return values.partitions if is_ongoing and is_producer else frozenset()
 
     def verify_for_produce(
         self,
@@ -420,7 +432,9 @@ class TransactionCoordinator:
         if not self._keeps_epoch(name):
             transaction.markers_without_leader += left
             left.clear()
-        partitions = [left.pop() for _ in range(min(limit, len(left)))]
+        count = min(limit, len(left))
+        partitions = left[: -count - 1 : -1]
+        del left[len(left) - count :]
         marker = end_marker(decided, self.coordinator_epoch(name))
         self._markers.write(partitions, marker, now_ms, transaction.markers_without_leader)
         if left:
@@ -447,8 +461,10 @@ class TransactionCoordinator:
 
         After a restart, partitions would refuse the markers of a coordinator with a lower epoch.
         """
+        if self._log_manager.directory is None:
+            return True
         topic, partition = self._cluster.topics.get(TRANSACTION_TOPIC), self._partition_of(transactional_id)
-        if topic is not None and partition is not None and self._log_manager.directory is not None:
+        if topic is not None and partition is not None:
             try:
                 self._log_manager.data_of(topic, partition).begin_epoch(partition.leader_epoch)
             except OSError:

@@ -6,7 +6,6 @@ old epoch; handlers return INVALID_PRODUCER_EPOCH instead to clients that do not
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -134,19 +133,12 @@ def with_partitions(
         return error
     if values.status in PREPARED or transaction.pending not in (None, values):
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    if values.status is TransactionStatus.ONGOING:
-        if values.partitions.issuperset(partitions):
-            return ErrorCode.NONE
-        return values._replace(
-            partitions=values.partitions.union(partitions), updated_ms=now_ms, client_version=client_version
-        )
-    return values._replace(
-        status=TransactionStatus.ONGOING,
-        partitions=frozenset(partitions),
-        start_ms=now_ms,
-        updated_ms=now_ms,
-        client_version=client_version,
-    )
+    if values.status is not TransactionStatus.ONGOING:
+        return values.changed(TransactionStatus.ONGOING, frozenset(partitions), now_ms, now_ms, client_version)
+    if values.partitions.issuperset(partitions):
+        return ErrorCode.NONE
+    together = values.partitions.union(partitions)
+    return values.changed(values.status, together, values.start_ms, now_ms, client_version)
 
 
 def verify(transaction: Transaction, producer: ProducerIdAndEpoch, partition: TopicPartition) -> ErrorCode:
@@ -186,15 +178,12 @@ def ended(
         return error
     if transaction.pending is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    decide = partial(
-        _prepared_by_client,
-        commits=commits,
-        client_version=client_version,
-        new_producer_id=new_producer_id,
-        now_ms=now_ms,
-    )
     if values.status is TransactionStatus.ONGOING:
-        return ErrorCode.PRODUCER_FENCED if is_repeated else decide(values)
+        return (
+            ErrorCode.PRODUCER_FENCED
+            if is_repeated
+            else _prepared_by_client(values, commits, client_version, new_producer_id, now_ms)
+        )
     is_same = _COMMITS.get(values.status) is commits
     if values.status in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS if is_same else ErrorCode.INVALID_TXN_STATE
@@ -202,7 +191,8 @@ def ended(
         return ErrorCode.NONE
     if raises_epoch and not commits and not is_repeated:
         # A client may abort a transaction whose partitions were never added: the broker learned of none of them.
-        return decide(values._replace(partitions=frozenset(), start_ms=now_ms))
+        empty = values._replace(partitions=frozenset(), start_ms=now_ms)
+        return _prepared_by_client(empty, commits, client_version, new_producer_id, now_ms)
     return ErrorCode.INVALID_TXN_STATE
 
 
@@ -213,17 +203,20 @@ def _is_repeated(producer: ProducerIdAndEpoch, values: TransactionValues) -> boo
     return values.previous_producer_id == producer.producer_id and is_exhausted(producer.epoch) and values.epoch == 0
 
 
-def prepared(values: TransactionValues, *, commits: bool, now_ms: int) -> TransactionValues:
-    """Return the values with the decision to commit or abort."""
+def prepared(
+    values: TransactionValues, *, commits: bool, now_ms: int, client_version: int | None = None
+) -> TransactionValues:
+    """Return the values with the decision to commit or abort. ``client_version``: None: it stays."""
     status = TransactionStatus.PREPARE_COMMIT if commits else TransactionStatus.PREPARE_ABORT
-    return values._replace(status=status, updated_ms=now_ms)
+    version = values.client_version if client_version is None else client_version
+    return values.changed(status, values.partitions, values.start_ms, now_ms, version)
 
 
 def _prepared_by_client(
-    values: TransactionValues, *, commits: bool, client_version: int, new_producer_id: Callable[[], int], now_ms: int
+    values: TransactionValues, commits: bool, client_version: int, new_producer_id: Callable[[], int], now_ms: int
 ) -> TransactionValues:
     """Return the values with a client's decision. With an epoch for each transaction, the markers have the next one."""
-    decided = prepared(values, commits=commits, now_ms=now_ms)._replace(client_version=client_version)
+    decided = prepared(values, commits=commits, now_ms=now_ms, client_version=client_version)
     if client_version < EPOCH_FOR_EACH_TRANSACTION:
         return decided
     return decided._replace(
@@ -236,11 +229,8 @@ def _prepared_by_client(
 def completed(values: TransactionValues, now_ms: int) -> TransactionValues:
     """Return the values after all markers were written."""
     commits = values.status is TransactionStatus.PREPARE_COMMIT
-    done = values._replace(
-        status=TransactionStatus.COMPLETE_COMMIT if commits else TransactionStatus.COMPLETE_ABORT,
-        partitions=frozenset(),
-        updated_ms=now_ms,
-    )
+    status = TransactionStatus.COMPLETE_COMMIT if commits else TransactionStatus.COMPLETE_ABORT
+    done = values.changed(status, frozenset(), values.start_ms, now_ms, values.client_version)
     if values.next_producer_id == NO_PRODUCER_ID:
         return done
     return done._replace(
