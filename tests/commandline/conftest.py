@@ -1,4 +1,4 @@
-"""Processes under test get the default signal handlers, even if the shell that runs the tests ignores signals."""
+"""Processes under test get the default signal handlers, even if the parent process of the tests ignores them."""
 
 from __future__ import annotations
 
