@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.groups import Group, GroupState
+from kproto_server.coordinator.groups import Group, GroupState, Kind, Member
 from tests.coordinator.broker_state import commit
 from tests.coordinator.consumer_group import add_consumer_group
 from tests.coordinator.membership.group_driver import GroupDriver, error_of, joined
@@ -29,6 +29,21 @@ def test_a_consumer_group_with_members_rejects_malformed_subscriptions() -> None
     assert list(group.members) == ["m"]
     assert driver.leave(("m", None)) == [0]
     assert list(group.members) == []
+
+
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_share_and_streams_groups_reject_classic_members(kind: Kind) -> None:
+    driver = GroupDriver()
+    group = Group("g", 0)
+    group.kind = kind
+    group.add_member(Member("m"))
+    driver.state.coordinator.groups.add(group)
+    for member_id in ("", "m"):
+        rejected = driver.join(member_id)
+        assert rejected.result is not None
+        assert rejected.result.error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert rejected.result.member_id == member_id
+    assert list(group.members) == ["m"]
 
 
 def test_an_empty_consumer_group_becomes_a_classic_group() -> None:

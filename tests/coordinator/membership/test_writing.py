@@ -12,6 +12,7 @@ from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.write_errors import group_write_error
 from tests.coordinator.behaviors import behavior_of
+from tests.coordinator.broker_state import commit
 from tests.coordinator.change_logs import RecordingLog
 from tests.coordinator.membership.group_driver import GroupDriver, error_of, joined
 
@@ -22,6 +23,7 @@ class GroupLog(RecordingLog):
     def __init__(self) -> None:
         super().__init__()
         self.written: list[tuple[str, int, list[bytes]]] = []
+        self.state_timestamps: list[int] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         found = read_batch(batch)
@@ -31,6 +33,7 @@ class GroupLog(RecordingLog):
             assert isinstance(value, GroupMetadataValue)
             assignments = [member.assignment for member in value.members]
             self.written.append((value.protocol_type, value.generation, assignments))
+            self.state_timestamps.append(value.current_state_timestamp)
         super().append(partition, change, batch, record_count)
 
 
@@ -80,6 +83,35 @@ def test_there_is_no_new_group_if_the_log_cannot_write_it(waits: bool, requires_
     driver.pass_time(120_000)
     driver.state.coordinator.log = RecordingLog()
     assert joined(driver.join()).generation == 1
+
+
+def test_a_new_group_does_not_fail_with_too_few_replicas() -> None:
+    """GP-12: its first generation begins before the wait for them times out."""
+    log = RecordingLog(ErrorCode.REQUEST_TIMED_OUT, waits=True)
+    driver = GroupDriver(log=log)
+    response = driver.join()
+    log.settle()
+    assert joined(response).generation == 1
+    assert driver.group_state is GroupState.COMPLETING_REBALANCE
+
+
+def test_a_new_group_is_written_with_the_time_at_which_it_became_empty() -> None:
+    """Offsets of an Empty group expire from then on, after a restart too."""
+    log = GroupLog()
+    driver = GroupDriver(log=log)
+    driver.join(requires_known_member_id=True)
+    assert log.state_timestamps == [driver.clock.now_ms()]
+
+
+def test_a_group_that_exists_by_its_offsets_is_not_written_before_its_first_generation() -> None:
+    """GP-12: it is no new group."""
+    driver = GroupDriver()
+    commit(driver.state, "g", {"t": {0: 7}})
+    driver.state.coordinator.log = log = GroupLog()
+    member_id = joined(driver.join()).member_id
+    assert log.written == []
+    driver.sync(member_id, {member_id: b"all"})
+    assert log.written == [("consumer", 1, [b"all"])]
 
 
 def test_assignments_are_distributed_after_the_write() -> None:
