@@ -9,6 +9,7 @@ from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.report.model import LogRead, Report, Run, build
 from kproto_server.report.verdict import target_named
 from kproto_server.requests.context import ConnectionInfo
+from kproto_server.security.refusals import TlsParameters
 from tests.fixture_files import conversations
 
 DEFAULT_RETENTION_MINUTES = 10080
@@ -70,8 +71,11 @@ def everything() -> Observations:
         observations.request(modern, "billing", api_key, api_version)
     for mechanism, user in (("PLAIN", "alice"), ("PLAIN", "alice"), ("GSSAPI", "")):
         observations.failed_authentication(modern, "billing", mechanism, user)
+    modern.principal = "User:CN=client"
+    modern.tls = TlsParameters("TLSv1.2", "AES256-SHA", (NO_FORWARD_SECRECY,))
     return observations
 
 
+NO_FORWARD_SECRECY = "Java 24 and later: the cipher has no forward secrecy"
 LOG = LogRead(("broker-1.log", "<b>`2`.gz"), 1200, 1100, 1, 60)
 FINISHED = Run(("java", "-jar", "an app.jar"), 0, "2026-11-01T12:00:00+01:00", 3.21)

@@ -14,7 +14,7 @@ from kproto_server.observation.observe import Observations
 from kproto_server.report import files, html_page, json_file, markdown, phrases, text
 from kproto_server.report.model import Report
 from kproto_server.requests.context import ConnectionInfo
-from tests.report.samples import FINISHED, LOG, conversation, everything, old_consumer, report_of
+from tests.report.samples import FINISHED, LOG, NO_FORWARD_SECRECY, conversation, everything, old_consumer, report_of
 
 HOSTILE = "\x1b[2J<script>alert(1)</script>|`x`\n# head\x07\u202e&amp;"
 
@@ -88,6 +88,10 @@ class TestTerminal:
             "failed authentications:\n"
             "  GSSAPI  1x  no user named  billing (apache-kafka-java 4.3.1)\n"
             "  PLAIN   2x  alice          billing (apache-kafka-java 4.3.1)\n"
+            "logins:\n"
+            "  no SASL  1x  CN=client  TLSv1.2 AES256-SHA  billing (apache-kafka-java 4.3.1)\n"
+            "newer software would refuse:\n"
+            "  Java 24 and later: the cipher has no forward secrecy  1x  billing (apache-kafka-java 4.3.1)\n"
             "2 clients sent 28 requests:\n"
             "  billing (apache-kafka-java 4.3.1): 4 requests\n"
             "    Metadata v13, OffsetCommit v10, OffsetFetch v10, ApiVersions v4\n"
@@ -297,6 +301,18 @@ class TestJson:
         assert json.loads(json_file.render(full))["clients"][1]["failed_authentications"] == [
             {"mechanism": "GSSAPI", "user": None, "count": 1},
             {"mechanism": "PLAIN", "user": "alice", "count": 2},
+        ]
+
+    def test_logins_have_mechanism_user_and_tls(self, full: Report) -> None:
+        assert json.loads(json_file.render(full))["clients"][1]["logins"] == [
+            {
+                "mechanism": None,
+                "user": "CN=client",
+                "tls_version": "TLSv1.2",
+                "cipher": "AES256-SHA",
+                "newer_refuse": [NO_FORWARD_SECRECY],
+                "count": 1,
+            }
         ]
 
     def test_names_are_those_that_the_client_sent(self, hostile: Report) -> None:

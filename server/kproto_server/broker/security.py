@@ -125,6 +125,7 @@ class Security:
             has_tls, has_sasl = protocol in WITH_TLS and tls is not None, protocol in WITH_SASL
             server.acceptor.security[name] = ListenerSecurity(
                 tls.context if has_tls and tls is not None else None,
+                tls.parameters if has_tls and tls is not None else None,
                 tls.principal if has_tls and tls is not None and not has_sasl else None,
                 new_authentication if has_sasl else None,
             )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kproto_server.broker.thread import RunInBrokerThread
     from kproto_server.configuration.settings import Settings
+    from kproto_server.security.refusals import TlsParameters
 
 
 class Tls:
@@ -34,6 +35,8 @@ class Tls:
         self._settings = settings
         self._contexts: dict[tuple[str, str], ssl.SSLContext] = {}
         """By client authentication and versions of TLS, with the certificate of now."""
+        self._parameters: dict[tuple[str, str], TlsParameters] = {}
+        """Of clients without a certificate, by version and cipher, with the certificate of now."""
         path = self._temporary.name if self._temporary is not None else directory
         assert path is not None
         try:
@@ -73,6 +76,21 @@ class Tls:
             )
         return found
 
+    def parameters(self, version: str, cipher: str, certificate: bytes | None) -> TlsParameters:
+        """Return what a report says of a handshake. ``certificate``: of the client, in DER; None: it has none."""
+        found = self._parameters.get((version, cipher)) if certificate is None else None
+        if found is None:
+            from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificate
+
+            from kproto_server.security.refusals import TlsParameters, refusals
+
+            broker = load_pem_x509_certificate(self.files.certificate_file.read_bytes())
+            client = None if certificate is None else load_der_x509_certificate(certificate)
+            found = TlsParameters(version, cipher, refusals(cipher, broker, client))
+            if certificate is None:
+                self._parameters[version, cipher] = found
+        return found
+
     def principal(self, certificate: bytes) -> str:
         """Return the principal of a client with a certificate in DER.
 
@@ -89,6 +107,7 @@ class Tls:
         """
         self.files.use(kind)
         self._contexts.clear()
+        self._parameters.clear()
 
     def close(self) -> None:
         """Remove the files, if they are temporary."""

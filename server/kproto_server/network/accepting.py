@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.network.node_listener import NodeListener
     from kproto_server.observation.request_log import RequestLog
     from kproto_server.requests.dispatcher import Dispatcher
+    from kproto_server.security.refusals import TlsParameters
     from kproto_server.security.sasl import Authentication
     from kproto_server.throttling.connections import ConnectionRates
 
@@ -42,6 +43,8 @@ class ListenerSecurity(NamedTuple):
 
     tls_context: Callable[[Settings], ssl.SSLContext] | None = None
     """Returns the TLS context of a new connection by the settings of its node; None: no TLS."""
+    tls_parameters: Callable[[str, str, bytes | None], TlsParameters] | None = None
+    """Returns what a report says of a handshake: version, cipher and the client's certificate; None: no TLS."""
     principal_of_certificate: Callable[[bytes], str] | None = None
     """Returns the principal of a client with a certificate; None: certificates do not say who clients are."""
     new_authentication: Callable[[], Authentication] | None = None
@@ -172,7 +175,7 @@ class Acceptor:
         else:
             from kproto_server.network.tls import TlsSocket, TlsTransport
 
-            tls = TlsSocket(context, sock, connection.give_up, _on_certificate(info, security))
+            tls = TlsSocket(context, sock, connection.give_up, _on_handshake(info, security))
             transport = TlsTransport(self._loop, tls, connection, closed)
         listener.transports.add(transport)
         if self.on_connected is not None:
@@ -190,12 +193,15 @@ class Acceptor:
         return LoggedConnection(self._dispatcher, node, info, self._request_log)
 
 
-def _on_certificate(info: ConnectionInfo, security: ListenerSecurity) -> Callable[[bytes], object] | None:
-    principal_of = security.principal_of_certificate
-    if principal_of is None:
-        return None
+def _on_handshake(
+    info: ConnectionInfo, security: ListenerSecurity
+) -> Callable[[str, str, bytes | None], object] | None:
+    parameters, principal_of = security.tls_parameters, security.principal_of_certificate
+    assert parameters is not None, "the listener has TLS"
 
-    def note(certificate: bytes) -> None:
-        info.principal = principal_of(certificate)
+    def note(version: str, cipher: str, certificate: bytes | None) -> None:
+        if principal_of is not None and certificate is not None:
+            info.principal = principal_of(certificate)
+        info.tls = parameters(version, cipher, certificate)
 
     return note

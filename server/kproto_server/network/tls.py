@@ -81,7 +81,7 @@ class TlsSocket:
     """One client's socket with TLS on top. Owns the socket; not blocking, as the socket."""
 
     __slots__ = (
-        "_encrypted_size", "_incoming", "_is_open", "_on_certificate", "_on_failure", "_outgoing", "_raw", "_ssl",
+        "_encrypted_size", "_incoming", "_is_open", "_on_failure", "_on_handshake", "_outgoing", "_raw", "_ssl",
         "_unsent",
     )  # fmt: skip
 
@@ -90,14 +90,15 @@ class TlsSocket:
         context: ssl.SSLContext,
         raw: ClientSocket,
         on_failure: Callable[[str], object],
-        on_certificate: Callable[[bytes], object] | None = None,
+        on_handshake: Callable[[str, str, bytes | None], object] | None = None,
     ) -> None:
         """``on_failure``: called with the reason when the client does something that TLS does not allow.
-        ``on_certificate``: called with the certificate of the client in DER, if it has one; may raise `NoMatchingRule`.
+        ``on_handshake``: called at its end with the version of TLS, the cipher as OpenSSL names it, and the certificate
+        of the client in DER (None: it has none); may raise `NoMatchingRule`.
         """
         self._raw = raw
         self._on_failure = on_failure
-        self._on_certificate = on_certificate
+        self._on_handshake = on_handshake
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -130,7 +131,7 @@ class TlsSocket:
             if not self._is_open:
                 self._ssl.do_handshake()
                 self._is_open = True
-                self._note_certificate()
+                self._note_handshake()
             while piece := self._ssl.read(READ_SIZE_BYTES):
                 pieces.append(piece)
             has_ended = True
@@ -149,14 +150,13 @@ class TlsSocket:
             return b"".join(pieces)
         raise BlockingIOError
 
-    def _note_certificate(self) -> None:
-        if self._on_certificate is None:
+    def _note_handshake(self) -> None:
+        if self._on_handshake is None:
             return
-        certificate = self._ssl.getpeercert(binary_form=True)
-        if certificate is None:
-            return
+        cipher = self._ssl.cipher()
+        assert cipher is not None, "the handshake has ended"
         try:
-            self._on_certificate(certificate)
+            self._on_handshake(self._ssl.version() or "", cipher[0], self._ssl.getpeercert(binary_form=True))
         except NoMatchingRule as error:
             self._flush()  # the handshake itself has succeeded
             self._on_failure(str(error))

@@ -51,6 +51,8 @@ OTHER_REASONS = "(other reasons)"
 
 FAILED_AUTHENTICATIONS_MAX = 1000
 """Mechanisms and users of failed authentications counted separately, for each connection."""
+LOGINS_MAX = 1000
+"""Users, mechanisms and TLS parameters counted separately, for each software."""
 OTHER_USERS = "(other users)"
 
 
@@ -101,6 +103,7 @@ class _Tally:
         "connection",
         "errors",
         "failed_authentications",
+        "logins",
         "negotiated",
         "overrides",
         "repeated",
@@ -126,6 +129,8 @@ class _Tally:
         self.overrides: dict[tuple[str, int, str], int] = {}
         self.closed: dict[tuple[str, int, int, str], int] = {}
         self.failed_authentications: dict[tuple[str, str, str], int] = {}
+        self.logins: dict[tuple[str, str, str, str, str, tuple[str, ...]], int] = {}
+        """Of connections that have ended: the tally of an open one has what its `connection` says."""
         self.retention: dict[str, int] = {}
         self.repeated: dict[tuple[str, int, int, str | None, bool], RepeatedRequests] = {}
         """The key ends with whether there is a retention override."""
@@ -202,13 +207,35 @@ class _Tally:
                     self.add_commits(seen.client_id, seen.api_version, seen.layout, seen.retention_time_ms, count)
         for (client_id, api_key, api_version), count in other.requests.copy().items():
             self.add_requests(client_id, api_key, api_version, count)
-        for name in ("errors", "commits", "overrides", "closed", "failed_authentications"):
+        for name in ("errors", "commits", "overrides", "closed", "failed_authentications", "logins"):
             mine, theirs = getattr(self, name), getattr(other, name)
             for row, count in theirs.copy().items():
                 self.count(mine, row, count)
         for client_id, retention_time_ms in other.retention.copy().items():
             self.raise_retention(self.known(client_id), retention_time_ms)
         self.negotiated |= other.negotiated & self.client_ids
+        login = None if other.connection is None else _login(other.connection)
+        if login is not None:
+            for client_id in other.client_ids.copy():
+                self.add_login(client_id, login)
+
+    def add_login(self, client_id: str, login: tuple[str, str, str, str, tuple[str, ...]]) -> None:
+        """Count a connection of a user who has logged in."""
+        if len(self.logins) >= LOGINS_MAX and (client_id, *login) not in self.logins:
+            login = ("", OTHER_USERS, "", "", ())
+        self.count(self.logins, (client_id, *login))
+
+
+def _login(connection: ConnectionInfo) -> tuple[str, str, str, str, tuple[str, ...]] | None:
+    """Return mechanism, user and TLS of a connection; None: it has neither TLS nor SASL, or has not logged in."""
+    authentication, tls = connection.authentication, connection.tls
+    if authentication is None and tls is None:
+        return None
+    if authentication is not None and not authentication.is_complete:
+        return None
+    mechanism = "" if authentication is None else authentication.mechanism or ""
+    user = shortened(connection.principal.partition(":")[2])
+    return (mechanism, user, "", "", ()) if tls is None else (mechanism, user, tls.version, tls.cipher, tls.refusals)
 
 
 class Observations:
@@ -329,6 +356,7 @@ def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
         CommitsSeen,
         ErrorsSeen,
         FailedAuthenticationsSeen,
+        LoginsSeen,
         RequestsSeen,
     )
 
@@ -350,6 +378,7 @@ def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
             failed_authentications=tuple(
                 FailedAuthenticationsSeen(*row) for row in _rows(tally.failed_authentications, client_id)
             ),
+            logins=tuple(LoginsSeen(*row) for row in _rows(tally.logins, client_id)),
             largest_retention_ms=tally.retention.get(client_id),
         )
 

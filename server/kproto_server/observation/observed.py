@@ -56,6 +56,23 @@ class FailedAuthenticationsSeen:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class LoginsSeen:
+    """Connections of one user with the same mechanism of SASL and the same TLS."""
+
+    mechanism: str
+    """Empty: without SASL."""
+    user: str
+    """By SASL or the certificate; ANONYMOUS: the client has neither."""
+    tls_version: str
+    """Empty: without TLS."""
+    cipher: str
+    """As OpenSSL names it; empty: without TLS."""
+    refusals: tuple[str, ...]
+    """What a newer Java or OpenSSL would refuse of it."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class ClientSeen:
     """Everything that one client id of one client software sent; rows are sorted."""
 
@@ -70,6 +87,8 @@ class ClientSeen:
     commits: tuple[CommitsSeen, ...]
     closed: tuple[ClosedSeen, ...]
     failed_authentications: tuple[FailedAuthenticationsSeen, ...]
+    logins: tuple[LoginsSeen, ...]
+    """Of connections with TLS or SASL."""
     largest_retention_ms: int | None = field(compare=False)
     """The largest retention override of its OffsetCommit requests; None: it sent none."""
 

@@ -97,6 +97,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield from _breaks(report, ids)
     yield from _by_request("Connections that broke", "Reason", closed, ids)
     yield from _failed_authentications(report, ids)
+    yield from _logins(report, ids)
     if report.requesting:
         yield from _matrix(report)
         yield from _clients(report, ids)
@@ -243,6 +244,18 @@ def _failed_authentications(report: Report, ids: Mapping[Client, str]) -> Iterat
     ]
     if rows:
         yield from section("Failed authentications", _rows(("Client", "Mechanism", "User", COUNT), rows))
+
+
+def _logins(report: Report, ids: Mapping[Client, str]) -> Iterator[str]:
+    rows = [
+        (_link(one.client, ids), one.mechanism, one.user, one.tls, f"{one.connection_count:,}")
+        for one in phrases.logins(report)
+    ]
+    if rows:
+        yield from section("Logins", _rows(("Client", "Mechanism", "User", "TLS", COUNT), rows))
+    refused = [(_link(client, ids), reason, f"{count:,}") for client, reason, count in phrases.refusals(report)]
+    if refused:
+        yield from section("What newer software would refuse", _rows(("Client", "Refused", COUNT), refused))
 
 
 def _rows(columns: Sequence[str | Column], rows: Iterable[TableRow | Sequence[str | Cell]]) -> Iterator[str]:

@@ -122,6 +122,17 @@ def _client(client: Client) -> dict[str, Any]:
                 {"mechanism": row.mechanism or None, "user": row.user or None, "count": row.count}
                 for row in client.failed_authentications
             ],
+            "logins": [
+                {
+                    "mechanism": row.mechanism or None,
+                    "user": row.user,
+                    "tls_version": row.tls_version or None,
+                    "cipher": row.cipher or None,
+                    "newer_refuse": list(row.refusals),
+                    "count": row.count,
+                }
+                for row in client.logins
+            ],
         }
     )
 

@@ -28,6 +28,7 @@ def render(report: Report) -> str:
         _breaks(report),
         _closed(report),
         _failed_authentications(report),
+        _logins(report),
         _requests(report),
         _commits(report),
         _errors(report),
@@ -121,6 +122,22 @@ def _failed_authentications(report: Report) -> Iterator[str]:
         yield "## Failed authentications"
         yield ""
         yield from _table(("Client", "Mechanism", "Count", "User"), rows, right=2)
+
+
+def _logins(report: Report) -> Iterator[str]:
+    rows = [
+        (phrases.who(one.client), one.mechanism, f"{one.connection_count:,}", one.user, one.tls)
+        for one in phrases.logins(report)
+    ]
+    if rows:
+        yield "## Logins"
+        yield ""
+        yield from _table(("Client", "Mechanism", "Count", "User", "TLS"), rows, right=2)
+    refused = [(phrases.who(client), reason, f"{count:,}") for client, reason, count in phrases.refusals(report)]
+    if refused:
+        yield "## What newer software would refuse"
+        yield ""
+        yield from _table(("Client", "Refused", "Count"), refused, right=2)
 
 
 def _by_request(title: str, last: str, rows: Sequence[tuple[Client, ErrorsSeen | ClosedSeen, str]]) -> Iterator[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CommitsSeen,
         ErrorsSeen,
         FailedAuthenticationsSeen,
+        LoginsSeen,
         Snapshot,
     )
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -104,6 +105,7 @@ class Client:
     errors: tuple[ErrorsSeen, ...]
     closed: tuple[ClosedSeen, ...]
     failed_authentications: tuple[FailedAuthenticationsSeen, ...]
+    logins: tuple[LoginsSeen, ...]
     largest_retention_ms: int | None
     library: Recognized | None
     """None: nothing that it sent shows it."""
@@ -267,6 +269,7 @@ def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion)
         errors=tuple(row for row in seen.errors if not _is_protocol(row)),
         closed=seen.closed,
         failed_authentications=seen.failed_authentications,
+        logins=seen.logins,
         largest_retention_ms=seen.largest_retention_ms,
         library=recognize(
             seen.client_id, seen.software_name, seen.software_version, counts, negotiates=seen.negotiates

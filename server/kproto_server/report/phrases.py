@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.report.model import api_name, error_name, is_retriable
 from kproto_server.report.verdict import Verdict
@@ -206,6 +206,41 @@ def failed_authentications(report: Report) -> list[tuple[Client, str, str, int]]
         for client in report.clients
         for row in client.failed_authentications
     ]
+
+
+class LoginCells(NamedTuple):
+    """What a report says of one login of a client."""
+
+    client: Client
+    mechanism: str
+    user: str
+    tls: str
+    connection_count: int
+
+
+def logins(report: Report) -> list[LoginCells]:
+    """Return the logins of all clients."""
+    return [
+        LoginCells(
+            client,
+            plain(row.mechanism) or "no SASL",
+            plain(row.user),
+            f"{row.tls_version} {row.cipher}".strip() or "no TLS",
+            row.count,
+        )
+        for client in report.clients
+        for row in client.logins
+    ]
+
+
+def refusals(report: Report) -> list[tuple[Client, str, int]]:
+    """Return (client, reason, number of connections) of what a newer Java or OpenSSL would refuse."""
+    counts: dict[tuple[Client, str], int] = {}
+    for client in report.clients:
+        for row in client.logins:
+            for reason in row.refusals:
+                counts[client, reason] = counts.get((client, reason), 0) + row.count
+    return [(*key, count) for key, count in counts.items()]
 
 
 def request_name(api_key: int, api_version: int) -> str:

@@ -45,6 +45,7 @@ def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved
         *_breaks(report, names),
         *_closed(report, names),
         *_failed_authentications(report, names),
+        *_logins(report, names),
         *_clients(report, names, width),
         *_other_verdicts(report),
         *_commits(report),
@@ -197,6 +198,22 @@ def _failed_authentications(report: Report, names: Mapping[str, str]) -> Iterato
     if rows:
         yield Line("failed authentications:", YELLOW)
         yield from _table(rows)
+
+
+def _logins(report: Report, names: Mapping[str, str]) -> Iterator[Line]:
+    rows = [
+        (one.mechanism, phrases.times(one.connection_count), one.user, one.tls, names[phrases.who(one.client)])
+        for one in phrases.logins(report)
+    ]
+    if rows:
+        yield Line("logins:")
+        yield from _table(rows)
+    refused = [
+        (reason, phrases.times(count), names[phrases.who(client)]) for client, reason, count in phrases.refusals(report)
+    ]
+    if refused:
+        yield Line("newer software would refuse:", YELLOW)
+        yield from _table(refused)
 
 
 def _names(rows: Sequence[tuple[Client, Sent]]) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.partition_log.log_manager import LogManager
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.security.refusals import TlsParameters
     from kproto_server.security.sasl import Authentication
     from kproto_server.share_groups.share_groups import ShareGroups
     from kproto_server.transactions.coordinator import TransactionCoordinator
@@ -39,6 +40,8 @@ class ConnectionInfo:
     software_version: str = ""
     authentication: Authentication | None = None
     """None: the listener has no SASL."""
+    tls: TlsParameters | None = None
+    """None: the listener has no TLS, or the handshake has not ended."""
     principal: str = ANONYMOUS
     """Who the client is: the user of SASL, or the subject of the certificate (`ssl.principal.mapping.rules`)."""
 
