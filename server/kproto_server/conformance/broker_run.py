@@ -17,6 +17,7 @@ from kproto.errors import DecodeError, FrameTooLarge, KprotoError
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -37,6 +38,9 @@ ENDED = "connection closed, and the broker does not respond to ApiVersions any m
 NO_RESPONSE = "no response"
 BEFORE_FLEXIBLE = 8
 """The last version of Metadata without tagged fields: the cases still run if a broker has them wrong."""
+GROUPS_ASKED = 64
+"""The topic with the offsets has 50 partitions."""
+NOT_READY = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 READY_S = 30.0
 """How long a new topic and the first coordinator may take."""
 VARIES = frozenset(
@@ -194,12 +198,24 @@ class BrokerUnderTest:
                 raise BrokerNotUsable(f"its cluster has {len(metadata.brokers)} brokers: use a cluster of one")
             coordinator = self._ask(FindCoordinatorRequest(key=self._prefix), self._newest(10, 3))
             topic = metadata.topics[0]
-            if not (topic.error_code or coordinator.error_code) and all(not one.error_code for one in topic.partitions):
+            has_leaders = all(not one.error_code for one in topic.partitions)
+            if not (topic.error_code or coordinator.error_code) and has_leaders and self._coordinates_groups():
                 with contextlib.suppress(DecodeError):  # a case is about this response
                     self._topic_id = self._ask(self._about_topic, self._newest(3, 12)).topics[0].topic_id
                 return
             time.sleep(0.1)
         raise BrokerNotUsable("a new topic has no leader, or a group no coordinator")
+
+    def _coordinates_groups(self) -> bool:
+        """Return whether the broker coordinates many groups: it loads the partitions of their topic one by one."""
+        for number in range(GROUPS_ASKED):
+            topics = (OffsetFetchRequestTopic(name=self._prefix, partition_indexes=(0,)),)
+            request = OffsetFetchRequest(group_id=f"{self._prefix}-{number}", topics=topics)
+            response = self._ask(request, self._newest(9, 5))
+            errors = [one.error_code for topic in response.topics for one in topic.partitions]
+            if NOT_READY & {response.error_code, *errors}:
+                return False
+        return True
 
     def _newest(self, api_key: int, at_most: int) -> int:
         if api_key not in self._offered:
