@@ -26,6 +26,16 @@ def test_when_the_leader_stops_the_next_replica_leads_in_a_new_epoch() -> None:
     assert state_of(partition) == (3, [3, 1], 1)
 
 
+def test_a_move_that_is_not_saved_is_undone() -> None:
+    cluster = new_cluster()
+    partition = placed(cluster, "t", [[2, 3]]).partitions[0]
+    cluster.unsaved.clear()
+    assert cluster.reassign(partition, [1]) is None
+    assert state_of(partition) == (1, [1], 1)
+    cluster.undo()
+    assert (*state_of(partition), partition.replicas) == (2, [2, 3], 0, [2, 3])
+
+
 def test_a_follower_that_stops_only_leaves_the_isr() -> None:
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]

@@ -373,6 +373,26 @@ class Cluster:
         if node_id not in partition.isr:
             partition.isr = [node_id]
 
+    def reassign(
+        self, partition: Partition, replicas: Sequence[int], *, allows_factor_change: bool = True
+    ) -> Refusal | None:
+        """Move a partition to other nodes at once, or return why not."""
+        refusal = self._rules.check_move(self, partition.replicas, replicas, allows_factor_change=allows_factor_change)
+        if refusal is not None:
+            return refusal
+        self.version += 1
+        self.unsaved.append(partial(partition.restore, partition.placement))
+        epoch = partition.leader_epoch
+        is_reduced = not set(partition.replicas) <= set(replicas)
+        partition.replicas = list(replicas)
+        partition.isr = [replica for replica in replicas if replica not in self._behind] or list(replicas)
+        if partition.leader not in partition.isr:
+            self._elect_leader(partition)
+        if is_reduced:
+            partition.leader_epoch = epoch + 1
+        self._wake_replica_waiters()
+        return None
+
     # Topics.
 
     def topic(self, name: str) -> Topic | None:

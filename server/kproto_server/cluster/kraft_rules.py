@@ -52,6 +52,23 @@ class KRaftRules:
             )
         return _check_all_assignments(cluster, list(enumerate(assignments, start=present)), topic.replication_factor)
 
+    def check_move(
+        self, cluster: ClusterQueries, before: Sequence[int], replicas: Sequence[int], *, allows_factor_change: bool
+    ) -> Refusal | None:
+        problem = _replicas_problem(cluster, replicas)
+        stopped = [replica for replica in replicas if not cluster.is_alive(replica)]
+        if problem is None and stopped:
+            # DEVIATION: a real broker accepts it, and waits until the broker is alive.
+            problem = f"The manual partition assignment includes broker {stopped[0]}, which is not alive."
+        if problem is not None:
+            return rules.invalid_assignment(problem)
+        if not allows_factor_change and len(before) != len(replicas):
+            return Refusal(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {len(before)} to {len(replicas)}",
+            )
+        return None
+
 
 def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
     problem = name_problem(name, cluster.kafka_version)
@@ -128,7 +145,7 @@ def _check_all_assignments(
     return [list(replicas) for _, replicas in assignments]
 
 
-def _assignment_problem(cluster: ClusterQueries, index: int, replicas: Sequence[int], factor: int) -> str | None:
+def _replicas_problem(cluster: ClusterQueries, replicas: Sequence[int]) -> str | None:
     if not replicas:
         return "The manual partition assignment includes an empty replica list."
     registered = {node.node_id for node in cluster.counted_nodes()}
@@ -139,6 +156,13 @@ def _assignment_problem(cluster: ClusterQueries, index: int, replicas: Sequence[
         if replica == before:
             return f"The manual partition assignment includes the broker {replica} more than once."
         before = replica
+    return None
+
+
+def _assignment_problem(cluster: ClusterQueries, index: int, replicas: Sequence[int], factor: int) -> str | None:
+    problem = _replicas_problem(cluster, replicas)
+    if problem is not None:
+        return problem
     if len(replicas) != factor:
         return (
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "

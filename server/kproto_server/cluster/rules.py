@@ -71,6 +71,12 @@ class TopicRules(Protocol):
         """Return the placement of the partitions that a topic lacks to ``count``, or why they cannot be added."""
         ...
 
+    def check_move(
+        self, cluster: ClusterQueries, before: Sequence[int], replicas: Sequence[int], *, allows_factor_change: bool
+    ) -> Refusal | None:
+        """Return why a partition cannot move from its replicas to others."""
+        ...
+
 
 def check_new_partition_count(count: int, adjective: str = "") -> Refusal | None:
     """Refuse too many new partitions, of a topic or of a request; ``adjective``: a word for the message, with a space

@@ -33,6 +33,10 @@ NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 NO_LEADER = -1
 
 
+Whereabouts = tuple[list[int], list[int], int, int]
+"""Replicas, in-sync replicas, leader and leader epoch of a partition."""
+
+
 class Partition:
     """One partition: its replicas, its leader and its records."""
 
@@ -49,6 +53,15 @@ class Partition:
         self.leader_epoch: int = 0
         self.data: PartitionData = NO_DATA
         """The records; `NO_DATA` before the first one."""
+
+    @property
+    def placement(self) -> Whereabouts:
+        """Where the partition is, for `restore`."""
+        return self.replicas, self.isr, self.leader, self.leader_epoch
+
+    def restore(self, placement: Whereabouts) -> None:
+        """Be again where the partition was."""
+        self.replicas, self.isr, self.leader, self.leader_epoch = placement
 
     @property
     def log_start_offset(self) -> int:

@@ -60,6 +60,27 @@ class ZooKeeperRules:
             )
         return _check_new_partitions(topic, assignments)
 
+    def check_move(
+        self, cluster: ClusterQueries, before: Sequence[int], replicas: Sequence[int], *, allows_factor_change: bool
+    ) -> Refusal | None:
+        alive = [node.node_id for node in cluster.alive_nodes()]
+        others = [replica for replica in replicas if replica not in alive]
+        listed = ", ".join(map(str, replicas))
+        if not replicas:
+            problem = "Empty replica list specified in partition reassignment."
+        elif len(set(replicas)) < len(replicas):
+            problem = f"Duplicate replica ids in partition reassignment replica list: ArrayBuffer({listed})"
+        elif min(replicas) < 0:
+            problem = f"Invalid broker id in replica list: ArrayBuffer({listed})"
+        elif others:
+            problem = (
+                "Replica assignment has brokers that are not alive. Replica list: "
+                f"ArrayBuffer({', '.join(map(str, others))}), live broker list: Set({', '.join(map(str, alive))})"
+            )
+        else:
+            return None
+        return rules.invalid_assignment(problem)
+
 
 def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
     problem = name_problem(name, cluster.kafka_version)

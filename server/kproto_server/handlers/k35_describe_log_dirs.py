@@ -57,8 +57,6 @@ def _slices(
         if count > pause_at:
             pause_at = count + SMALL_PARTITIONS
             yield
-    result = DescribeLogDirsResult(
-        error_code=ErrorCode.NONE, log_dir=context.log_manager.directory or "memory", topics=tuple(topics)
-    )
+    result = DescribeLogDirsResult(error_code=ErrorCode.NONE, log_dir=context.log_manager.log_dir, topics=tuple(topics))
     response = DescribeLogDirsResponse(throttle_time_ms=0, results=(result,))
     return response if count <= SMALL_PARTITIONS else LargeResponse(response)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.messages import APIS
-from kproto_server.handlers._error_responses import ITSELF, ErrorResponse, Items, build
+from kproto_server.handlers._error_responses import ITSELF, ErrorResponse, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,11 +38,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
     "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
     # Administration.
-    "AlterReplicaLogDirs": ErrorResponse(
-        ErrorCode.LOG_DIR_NOT_FOUND,
-        items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),
-    ),
-    "AlterPartitionReassignments": _UNSUPPORTED,
     "DescribeQuorum": _UNSUPPORTED,
     "AddRaftVoter": _UNSUPPORTED,
     "RemoveRaftVoter": _UNSUPPORTED,

@@ -51,6 +51,11 @@ class LogManager:
         self.verify_transaction: VerifyTransaction
         """Called before the first batch of a transaction in a partition is appended (KIP-890)."""
 
+    @property
+    def log_dir(self) -> str:
+        """The log directory as clients see it."""
+        return self.directory or "memory"
+
     def fetch_sessions(self, node_id: int) -> FetchSessionCache:
         """Return the fetch sessions of one node."""
         found = self._fetch_sessions.get(node_id)
