@@ -26,7 +26,7 @@ class Advice(NamedTuple):
 
 def summarize(audit: DataFrame, current_minutes: int) -> Advice:
     """Return the advice of rows of `RETENTION_AUDIT`."""
-    from pyspark.sql import functions as F
+    from kproto.spark.engine import F
 
     asked = audit.where(F.col("recommended_minutes") > current_minutes)
     rows = asked.groupBy("has_offsets", "recommended_minutes").count().collect()

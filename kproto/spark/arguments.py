@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kproto.errors import CommandLineError
 from kproto.spark.commands import JOBS, RETENTION_MINUTES
+from kproto.spark.engine import EMBEDDED, SPARK
 from kproto.spark.output import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 MINUTES_MAX = 2**31 - 1
 """Kafka's own limit for offsets.retention.minutes."""
@@ -19,6 +20,23 @@ END = "end"
 """A value of --at: the newest timestamp in the offsets topic."""
 DERIVED_OPTIONS = ("retention_minutes", "kafka_version", "at", "minutes", "moments")
 """The options of the jobs whose results `tables --derived` stores."""
+
+
+class Program(NamedTuple):
+    """The program of which the jobs are commands."""
+
+    name: str
+    engine: str
+    """The engine that is missing if none is installed."""
+    commands: Mapping[str, str] = {}
+    """The commands that are not named like their jobs, by job."""
+
+    def of(self, job: str) -> str:
+        """Return the command of a job, as it is written."""
+        return f"{self.name} {self.commands.get(job, job)}"
+
+
+SPARK_PROGRAM = Program("kproto.spark", SPARK)
 
 SUMMARY = """\
 Offsets logs of any size as tables, audits and a report, on Spark.
@@ -35,14 +53,14 @@ class Parser(argparse.ArgumentParser):
         raise CommandLineError(f"{self.prog}: {message} (see --help)")
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return `job`, `dir` or `paths`, and the options of the job.
+def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argparse.Namespace:
+    """Return `program`, `job`, `dir` or `paths`, and the options of the job.
 
     Raises:
         CommandLineError: with the line to print.
         SystemExit: after --help.
     """
-    parser = Parser(prog="kproto.spark", description=SUMMARY, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog=program.name, description=SUMMARY, formatter_class=argparse.RawDescriptionHelpFormatter)
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
     for name, job in JOBS.items():
         command = _command(jobs, name, job.summary)
@@ -69,11 +87,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     _group(report)
     for option in ("retention_minutes", "kafka_version", "at", "minutes"):
         _OPTIONS[option](report)
-    options = parser.parse_args(arguments)
+    for renamed, word in program.commands.items():
+        jobs.choices[renamed].prog = f"{program.name} {word}"
+    options = parser.parse_args(arguments, argparse.Namespace(program=program))
     if options.job == "tables" and not options.derived:
         for option in DERIVED_OPTIONS:
             if getattr(options, option) != tables.get_default(option):
-                raise CommandLineError(f"kproto.spark tables: --{option.replace('_', '-')} needs --derived")
+                raise CommandLineError(f"{program.of(options.job)}: --{option.replace('_', '-')} needs --derived")
     return options
 
 
@@ -82,6 +102,8 @@ def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) 
         name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
     )
     command.add_argument("--master", metavar="URL", help="Spark's master (default: all processors of this machine)")
+    text = "auto: embedded, which starts no Java, for small inputs on this machine (default: %(default)s)"
+    command.add_argument("--engine", choices=("auto", SPARK, EMBEDDED), default="auto", help=text)
     return command
 
 

@@ -15,10 +15,9 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from kproto.arrow.schemas import COMMITS
 from kproto.errors import NoLog
+from kproto.spark.engine import F
 from kproto.spark.publish import TablesError
 from kproto.spark.schemas import select_columns
 from kproto.spark.tables import GROWING, Added, Origin, by_date, check_it_is_the_same, later, marks_of

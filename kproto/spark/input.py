@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.engine import F
 from kproto.spark.tables import Origin
 
 if TYPE_CHECKING:

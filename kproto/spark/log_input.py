@@ -8,15 +8,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.logs.files import find_partitions, local_path, survey
 from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.engine import F
 from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
-from kproto.spark.schemas import COVERAGE, TABLES, spark_schema
+from kproto.spark.schemas import COVERAGE, TABLES, ddl
 from kproto.spark.source.options import SCAN
 from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.source.scan import ROW_OF, Scan
@@ -54,7 +53,7 @@ class LogInput(Input):
 
     def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:
         ends = empty_ends(partitions)
-        return batches.union(self.spark.createDataFrame(ends, spark_schema(LOG_BATCHES))) if ends else batches
+        return batches.union(self.spark.createDataFrame(ends, ddl(LOG_BATCHES))) if ends else batches
 
     @property
     def last_commits(self) -> DataFrame:

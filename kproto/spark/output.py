@@ -30,7 +30,7 @@ RIGHT = ("int", "bigint", "smallint", "double")
 
 def ordered(rows: DataFrame, order: Sequence[str]) -> DataFrame:
     """Return the rows sorted by these columns; a minus sorts in descending order. Nulls come last."""
-    from pyspark.sql import functions as F
+    from kproto.spark.engine import F
 
     def by(name: str) -> Column:
         column = F.col(name.removeprefix("-"))
@@ -76,7 +76,7 @@ def printable(text: str) -> str:
 
 
 def _as_text(rows: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
+    from kproto.spark.engine import F
 
     def written(name: str, kind: str) -> Column:
         if kind == "timestamp":

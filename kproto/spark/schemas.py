@@ -29,6 +29,11 @@ def spark_schema(table: Table) -> StructType:
     return types.StructType([types.StructField(column.name, spark_types[column.type]) for column in table.columns])
 
 
+def ddl(table: Table) -> str:
+    """Return the schema of a table as text, which both engines read: ``group_id string, topic string, ...``."""
+    return ", ".join(f"{column.name} {column.type.value}" for column in table.columns)
+
+
 def select_columns(table: Table, rows: DataFrame) -> DataFrame:
     """Return the rows with exactly the columns of a table, in its order and types."""
     return rows.select(*(rows[column.name].cast(column.type.value).alias(column.name) for column in table.columns))

@@ -14,14 +14,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.logs.identity import LogIdentity
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.engine import F
 from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import Publication, TablesError
-from kproto.spark.schemas import select_columns, spark_schema
+from kproto.spark.schemas import ddl, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,7 +114,7 @@ def read(spark: SparkSession, root: Path, table: Table) -> DataFrame:
     return (
         select_columns(table, _parquet(spark, table, folder))
         if folder.exists()
-        else spark.createDataFrame([], spark_schema(table))
+        else spark.createDataFrame([], ddl(table))
     )
 
 
@@ -189,7 +188,7 @@ def by_date(grown: Growing, rows: DataFrame) -> DataFrame:
 
 
 def _parquet(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
-    return spark.read.schema(spark_schema(table)).parquet(folder.absolute().as_uri())
+    return spark.read.schema(ddl(table)).parquet(folder.absolute().as_uri())
 
 
 def later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:

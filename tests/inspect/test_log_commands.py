@@ -126,8 +126,8 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("words", "line"),
         [
-            ([], "kproto log: no command given: use dump, verify or export, see kproto log --help"),
-            (["show"], "kproto log: no command 'show': use dump, verify or export, see kproto log --help"),
+            ([], f"kproto log: no command given: use {log_commands.NAMES}, see kproto log --help"),
+            (["show"], f"kproto log: no command 'show': use {log_commands.NAMES}, see kproto log --help"),
             (["dump"], "kproto log dump: no log given: write kproto log dump DIR"),
             (["verify"], "kproto log verify: no log given: write kproto log verify DIR"),
             (["dump", GOLDEN, "more"], "kproto log dump: unexpected argument 'more': give one directory"),

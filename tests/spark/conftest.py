@@ -9,7 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kproto.spark import cli, session
+from kproto.spark.engine import EMBEDDED, SPARK
+from kproto.spark.start import start
 from tests.requirements import need_java
+from tests.spark.engines import session_of
 from tests.spark.scans import Run
 from tests.spark.settings import LOCAL
 
@@ -33,11 +36,18 @@ def spark() -> Iterator[SparkSession]:
     started.stop()
 
 
+@pytest.fixture(params=[SPARK, EMBEDDED])
+def either(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """Return a session of each engine: what one returns, the other has to return too."""
+    with session_of(request.param, request) as started:
+        yield started
+
+
 @pytest.fixture
 def run(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Run:
-    """Return a function that runs commands in this process, in the session of all tests, which no command stops."""
-    monkeypatch.setattr(cli, "_session", lambda _options: spark)
+    """Return a function that runs commands on Spark in this process, in the session of all tests, which none stops."""
+    monkeypatch.setattr(cli, "start", lambda options: spark if options.engine == SPARK else start(options))
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     return Run(spark, capsys, tmp_path / "reads.jsonl")

@@ -14,12 +14,12 @@ from bench.offsets_log import append_commits
 from kproto.arrow.schemas import COMMITS, LATEST, LOG_BATCHES
 from kproto.spark import derived, jobs, session
 from kproto.spark.arguments import parse
-from kproto.spark.cli import DELTA_CONFIG
 from kproto.spark.delta import write_delta
 from kproto.spark.inputs import open_input
 from kproto.spark.log_input import LogInput
 from kproto.spark.publish import TablesError
 from kproto.spark.schemas import select_columns
+from kproto.spark.start import DELTA_CONFIG
 from kproto.spark.tables import Marks, Source
 from tests.spark.settings import LOCAL
 

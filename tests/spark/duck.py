@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.testing import assertDataFrameEqual
 
 from kproto.arrow.schemas import Table
+from kproto.spark.engine import is_embedded
 from kproto.spark.schemas import spark_schema
 
 
@@ -33,5 +35,21 @@ def assert_same(actual: DataFrame, table: Table, query: str, **frames: DataFrame
 
 def assert_rows(actual: DataFrame, table: Table, expected: Any) -> None:
     """Compare the rows of a job with expected ones in any order."""
+    if is_embedded():
+        found = actual.toArrow()
+        assert found.schema.types == table.arrow().types
+        wanted = expected if isinstance(expected, pa.Table) else _of_rows(table, expected)
+        assert _values(found) == _values(wanted)
+        return
     assert actual.schema.simpleString() == spark_schema(table).simpleString()  # nullability is not compared
     assertDataFrameEqual(actual, actual.sparkSession.createDataFrame(expected, spark_schema(table)))
+
+
+def _of_rows(table: Table, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(table.names, row, strict=True)) for row in rows], schema=table.arrow())
+
+
+def _values(rows: pa.Table) -> list[str]:
+    """Return the rows as text, sorted; doubles as Spark's comparison rounds them."""
+    listed = rows.to_pylist()
+    return sorted(str([f"{v:.8g}" if isinstance(v, float) else v for v in row.values()]) for row in listed)

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
-from kproto.spark.schemas import spark_schema
+from kproto.spark.schemas import ddl
 
 Row = dict[str, Any]
 
@@ -29,7 +29,7 @@ def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) 
         unknown = row.keys() - set(table.names)
         assert not unknown, f"{table.name} has no {unknown}"
         listed.append(tuple(row.get(name) for name in table.names))
-    return spark.createDataFrame(listed, spark_schema(table))
+    return spark.createDataFrame(listed, ddl(table))
 
 
 def commit(

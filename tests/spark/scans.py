@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, InputPartition
     from pyspark.sql.types import StructType
 
-    from kproto.spark.source.plan import Task
+    from kproto.spark.source.task import Task
 
 
 def noting_source(notes: Path) -> type[DataSource]:
@@ -56,12 +56,12 @@ class Run:
         self._notes = notes
 
     def __call__(self, *words: object) -> tuple[int, str, str]:
-        """Return exit code, standard output and standard error."""
+        """Run a command on Spark; return exit code, standard output and standard error."""
         self._capsys.readouterr()
         self._notes.write_text("")
         self._spark.dataSource.register(noting_source(self._notes))
         try:
-            code = cli.main([str(word) for word in words])
+            code = cli.main([*map(str, words), "--engine", "spark"])
         finally:
             register(self._spark)
         output = self._capsys.readouterr()

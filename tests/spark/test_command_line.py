@@ -18,6 +18,7 @@ from kproto.errors import NoLog
 from kproto.spark import cli
 from kproto.spark.commands import JOBS
 from kproto.spark.delta import check_delta
+from kproto.spark.engine import EMBEDDED, using
 from kproto.spark.session import FOR_SMALL_INPUT
 from tests.fixture_files import FIXTURES, offsets_log
 from tests.requirements import need_java
@@ -29,6 +30,7 @@ LOGS = FIXTURES / "golden" / "logs"
 def test_a_job_as_a_process(tmp_path: Path) -> None:
     need_java()
     words = [sys.executable, "-m", "kproto.spark", "retention-audit", str(LOGS / "2.1.1"), "--format", "jsonl"]
+    words += ["--engine", "spark"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
@@ -151,7 +153,7 @@ def test_rows_of_one_group(run: Run) -> None:
     assert {row["group_id"] for row in csv.DictReader(io.StringIO(out))} == {"v3", "tx"}
 
 
-def test_jobs_return_the_same_from_tables(run: Run, tmp_path: Path) -> None:
+def test_jobs_return_the_same_from_tables(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A job returns the same rows from tables as from the log, and a second `tables` adds nothing."""
     tables = tmp_path / "tables"
     code, _, err = run("tables", LOGS / "2.1.1", "-o", tables)
@@ -164,6 +166,10 @@ def test_jobs_return_the_same_from_tables(run: Run, tmp_path: Path) -> None:
         from_tables = run(job, tables, "--format", "jsonl")
         assert from_log[:2] == from_tables[:2]
         assert from_log[1]
+    with using(EMBEDDED):
+        capsys.readouterr()
+        assert cli.main(["rebalances", str(tables), "--format", "jsonl", "--engine", "embedded"]) == 0
+        assert capsys.readouterr().out == from_tables[1]
 
 
 def test_rows_as_parquet(run: Run, tmp_path: Path) -> None:
@@ -199,3 +205,6 @@ def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
     assert "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 86,400" in text
     assert text.count("<svg") == 2 * 2  # in two sizes; without the topics' logs there is no chart of lag
     assert "lag is unknown" in text
+    with using(EMBEDDED):
+        assert cli.main(["report", str(log), "-o", str(page), "--engine", "embedded"]) == 0
+    assert page.read_text(encoding="utf-8") == text

@@ -120,15 +120,15 @@ def steps(listed: Sequence[Step]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("kafka_version", "expected"), [("4.0", NEWEST), ("3.9.2", SINCE_2_4), ("2.4.1", SINCE_2_4), ("2.1.1", SINCE_2_1)]
 )
-def test_deadlines_depend_on_the_group(spark: SparkSession, kafka_version: str, expected: list[Step]) -> None:
-    commits, groups = frame(spark, COMMITS, COMMITTED), frame(spark, GROUP_METADATA, GROUPS)
+def test_deadlines_depend_on_the_group(either: SparkSession, kafka_version: str, expected: list[Step]) -> None:
+    commits, groups = frame(either, COMMITS, COMMITTED), frame(either, GROUP_METADATA, GROUPS)
     found = jobs.expiry(commits, groups, retention_minutes=60, kafka_version=kafka_version)
     assert_rows(found, GROUP_EXPIRY, steps(expected))
 
 
-def test_before_kip_211_deadlines_depend_on_the_offset_alone(spark: SparkSession) -> None:
+def test_before_kip_211_deadlines_depend_on_the_offset_alone(either: SparkSession) -> None:
     """EX-40, EX-41: one millisecond later, independent of the group."""
-    commits, groups = frame(spark, COMMITS, COMMITTED[:10]), frame(spark, GROUP_METADATA, GROUPS)
+    commits, groups = frame(either, COMMITS, COMMITTED[:10]), frame(either, GROUP_METADATA, GROUPS)
     found = jobs.expiry(commits, groups, retention_minutes=60, kafka_version="2.0.1")
     late = 0.001
     expected: list[Step] = [
@@ -146,8 +146,8 @@ def test_before_kip_211_deadlines_depend_on_the_offset_alone(spark: SparkSession
     assert_rows(found, GROUP_EXPIRY, steps(expected))
 
 
-def test_offsets_expired_under_another_retention(spark: SparkSession) -> None:
-    commits, groups = frame(spark, COMMITS, COMMITTED[:10]), frame(spark, GROUP_METADATA, GROUPS)
+def test_offsets_expired_under_another_retention(either: SparkSession) -> None:
+    commits, groups = frame(either, COMMITS, COMMITTED[:10]), frame(either, GROUP_METADATA, GROUPS)
     found = jobs.what_if(commits, groups, current_minutes=60, retention_minutes=1, at=at(60))
     expected = [
         ("simple", 3, at(100), at(60), 0, 1),

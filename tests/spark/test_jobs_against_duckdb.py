@@ -1,7 +1,8 @@
-"""The jobs return the rows that SQL queries in DuckDB return, on a random log and on recorded logs."""
+"""On both engines, the jobs return the rows that SQL queries in DuckDB return, on a random log and on recorded logs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -9,10 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kproto.arrow.schemas import LATEST
 from kproto.spark import jobs
+from kproto.spark.engine import EMBEDDED, SPARK
 from kproto.spark.log_input import LogInput
 from kproto.spark.schemas import HOT_PARTITIONS, RATES, RETENTION_AUDIT, REWINDS, STALLED
 from tests.fixture_files import GOLDEN
 from tests.spark.duck import assert_same
+from tests.spark.engines import session_of
 from tests.spark.rows import Log, at
 
 APPLIED = "(SELECT * FROM commits WHERE txn_state IN ('none', 'committed'))"
@@ -40,13 +43,27 @@ class Frames(NamedTuple):
     last_commits: DataFrame
 
 
-@pytest.fixture(scope="module", params=[RANDOM, "2.0.1", "4.4.0"])
-def log(spark: SparkSession, request: pytest.FixtureRequest) -> Frames:
-    if request.param == RANDOM:
-        made = Log(spark)
+LOGS = [RANDOM, "2.0.1", "4.4.0"]
+SEEDS = ("1", "2", "3")
+"""Seeds of random logs for the embedded engine, which is quick."""
+
+
+PARAMS = [(engine, name) for engine in (SPARK, EMBEDDED) for name in LOGS] + [(EMBEDDED, seed) for seed in SEEDS]
+
+
+@pytest.fixture(scope="module", params=PARAMS, ids="-".join)
+def log(request: pytest.FixtureRequest) -> Iterator[Frames]:
+    engine, name = request.param
+    with session_of(engine, request) as spark:
+        yield frames(spark, name)
+
+
+def frames(spark: SparkSession, name: str) -> Frames:
+    if name == RANDOM or name in SEEDS:
+        made = Log(spark) if name == RANDOM else Log(spark, int(name))
         return Frames(RANDOM, made.commits_frame.cache(), made.batches_frame.cache(), made.commits_frame)
-    recorded = LogInput(spark, str(GOLDEN / "logs" / request.param))
-    return Frames(request.param, recorded.commits.cache(), recorded.log_batches.cache(), recorded.last_commits)
+    recorded = LogInput(spark, str(GOLDEN / "logs" / name))
+    return Frames(name, recorded.commits.cache(), recorded.log_batches.cache(), recorded.last_commits)
 
 
 def test_latest(log: Frames) -> None:

@@ -36,8 +36,8 @@ def behind_then(log: Log, seconds: float, *, is_last: bool) -> list[tuple[Any, .
     return rows
 
 
-def test_lag_at_several_times(spark: SparkSession) -> None:
-    log = Log(spark)
+def test_lag_at_several_times(either: SparkSession) -> None:
+    log = Log(either)
     moments = [-5, 3000, 7777.5, 16_000]
     expected = [row for s in moments for row in behind_then(log, s, is_last=s == moments[-1])]
     found = jobs.lag(log.commits_frame, log.batches_frame, moments=[at(s) for s in moments])
@@ -45,7 +45,7 @@ def test_lag_at_several_times(spark: SparkSession) -> None:
     assert_rows(found, LAG, expected)
 
 
-def test_events_of_groups(spark: SparkSession) -> None:
+def test_events_of_groups(either: SparkSession) -> None:
     rows = [
         group(1, "g", 0, 0, seconds=0, protocol_type=""),
         group(2, "g", 1, 2, seconds=1, leader="a"),
@@ -69,12 +69,12 @@ def test_events_of_groups(spark: SparkSession) -> None:
         ("g", at(21), "formed", 1, 1, None, None, 1.0),
         ("other", at(30), "formed", 7, 1, None, None, None),
     ]
-    assert_rows(jobs.rebalances(frame(spark, GROUP_METADATA, rows)), REBALANCES, expected)
+    assert_rows(jobs.rebalances(frame(either, GROUP_METADATA, rows)), REBALANCES, expected)
 
 
-def test_a_partition_without_commits(spark: SparkSession) -> None:
+def test_a_partition_without_commits(either: SparkSession) -> None:
     rows = [batch("__consumer_offsets", 4, 0, 3, size=300), batch("t", 0, 0, 3)]
-    found = jobs.hot_partitions(frame(spark, COMMITS, []), frame(spark, LOG_BATCHES, rows))
+    found = jobs.hot_partitions(frame(either, COMMITS, []), frame(either, LOG_BATCHES, rows))
     assert_rows(found, HOT_PARTITIONS, [(4, 0, 300, None, 0, None, None)])
 
 
@@ -102,7 +102,7 @@ def report(folder: Path, name: str, started_at: str | None, *clients: tuple[str,
     (folder / name).write_text(json.dumps(written, indent=1), encoding="utf-8")
 
 
-def test_versions_over_many_reports(spark: SparkSession, tmp_path: Path) -> None:
+def test_versions_over_many_reports(either: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     old, new = sent(3, 5, "breaks", "3.9"), sent(17, 100, "served")
     report(tmp_path, "a.json", "2026-11-20T10:00:00Z", ("c1", "java", "3.9.2", new), ("old", None, None, old))
@@ -116,11 +116,11 @@ def test_versions_over_many_reports(spark: SparkSession, tmp_path: Path) -> None
         (None, None, "old", "4.0", 1, "Fetch", 3, "breaks", 2, 10, "0.8.0", "3.9", *seen),
         (None, None, "older", "4.0", 1, "Fetch", 3, "breaks", 1, 5, "0.8.0", "3.9", None, None),
     ]
-    assert_rows(jobs.versions(read_reports(spark, [str(tmp_path)])), VERSIONS, expected)
+    assert_rows(jobs.versions(read_reports(either, [str(tmp_path)])), VERSIONS, expected)
 
 
-def test_the_random_log_has_all_transaction_states_and_tombstones(spark: SparkSession) -> None:
-    log = Log(spark)
+def test_the_random_log_has_all_transaction_states_and_tombstones(either: SparkSession) -> None:
+    log = Log(either)
     assert Counter(row["txn_state"] for row in log.commits).keys() == {"none", "committed", "aborted", "pending"}
     assert {row["tombstone"] for row in log.commits} == {True, False}
     assert log.commits_frame.count() == 500

@@ -8,8 +8,9 @@ import pytest
 
 from kproto.logs.ranges import OffsetRange
 from kproto.records.control import ControlType
-from kproto.spark.source.plan import parts_of, tasks_of
+from kproto.spark.source.plan import parts_of
 from kproto.spark.source.tail import LogTail
+from kproto.spark.source.task import tasks_of
 from tests.arrow.living_log import LivingLog
 
 

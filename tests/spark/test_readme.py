@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from kproto.spark import cli
+from kproto.spark.engine import SPARK, using
+from kproto_server.commandline.cli import main as kproto
 from tests.examples import two_weeks
 from tests.spark.scans import Run
 from tests.spark.test_jobs_by_hand import report, sent
@@ -39,6 +41,10 @@ def test_the_readme_in_order(
         words = shlex.split(line)
         if words[:2] == EXAMPLE:
             two_weeks.main(words[2])
+            continue
+        if words[:2] == ["kproto", "log"]:
+            with using(SPARK):  # it chooses the embedded engine
+                assert kproto(words[1:]) == 0
             continue
         assert words[:3] == COMMAND, line
         code, output[words[3]], err = run(*words[3:])

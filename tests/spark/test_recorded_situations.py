@@ -17,6 +17,9 @@ from kproto.logs.index import tail_offset
 from kproto.records.partitioning import partition_for
 from kproto.spark import jobs
 from kproto.spark.advice import Advice, sentence, summarize
+from kproto.spark.cli import main
+from kproto.spark.commands import JOBS
+from kproto.spark.engine import EMBEDDED, using
 from kproto.spark.inputs import TablesInput
 from kproto.spark.log_input import LogInput, empty_ends
 from kproto.spark.source.options import read_options
@@ -37,9 +40,9 @@ def open_log(spark: SparkSession, situation: str, release: str) -> LogInput:
     return LogInput(spark, str(offsets_log(situation, release)))
 
 
-def test_a_compacted_log_gives_no_green_light(spark: SparkSession) -> None:
+def test_a_compacted_log_gives_no_green_light(either: SparkSession) -> None:
     """A group requested 60 days in 28 of 201 commits, and the cleaner removed all of them."""
-    log = open_log(spark, "compacted", "2.0.1")
+    log = open_log(either, "compacted", "2.0.1")
     audit = jobs.retention_audit(log.commits, retention_minutes=CURRENT).cache()
     found = {row["group_id"]: (row["recommended_minutes"], row["has_offsets"]) for row in audit.collect()}
     assert found == {"seasonal": (CURRENT, True), "filler": (CURRENT, True), "deleted": (DAYS_40, False)}
@@ -73,11 +76,11 @@ def test_the_advice_says_what_it_has_not_seen(advice: Advice, partitions: int, t
     assert found[1] is is_enough
 
 
-def test_offsets_removed_at_the_beginning_are_missing(spark: SparkSession, tmp_path: Path) -> None:
+def test_offsets_removed_at_the_beginning_are_missing(either: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "__consumer_offsets-0").mkdir()
     segment = offsets_log("compacted", "2.0.1") / "__consumer_offsets-0" / f"{200:020}.log"
     (tmp_path / "__consumer_offsets-0" / segment.name).write_bytes(segment.read_bytes())
-    read = LogInput(spark, str(tmp_path)).coverage
+    read = LogInput(either, str(tmp_path)).coverage
     assert (read.first_offset, read.starts_late, read.missing, read.records) == (200, 1, 200, 43)
 
 
@@ -91,8 +94,23 @@ def test_the_count_of_partitions_is_at_least_what_the_directories_show(tmp_path:
 
 
 @pytest.mark.parametrize("release", ["0.8.2.2-gzip", "0.9.0.1", "0.10.2.2", "0.10.2.2-gzip"])
-def test_message_sets_are_read(spark: SparkSession, release: str) -> None:
-    log = open_log(spark, "old-formats", release)
+def test_every_job_reads_message_sets(release: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"what-if": ["--retention-minutes", "60"], "stalled": ["--minutes", "0"]}
+    without_rows = set()
+    for job in JOBS:
+        words = [job, str(offsets_log("old-formats", release)), *options.get(job, [])]
+        with using(EMBEDDED):
+            assert main([*words, "--engine", "embedded", "--format", "csv"]) == 0
+        output = capsys.readouterr()
+        assert "10 records in 10 batches" in output.err
+        if len(output.out.splitlines()) == 1:
+            without_rows.add(job)
+    assert without_rows == {"rewinds", "rebalances"}
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2-gzip", "0.9.0.1", "0.10.2.2", "0.10.2.2-gzip"])
+def test_message_sets_are_read(either: SparkSession, release: str) -> None:
+    log = open_log(either, "old-formats", release)
     read = log.coverage
     assert (read.batches, read.records, read.missing) == (10, 10, 0)
     assert read.first_ts.year == 2026
@@ -100,12 +118,14 @@ def test_message_sets_are_read(spark: SparkSession, release: str) -> None:
     assert sorted(map(tuple, rows)) == [("billing", "orders", 4), ("search", "orders", 4)]
 
 
-def test_the_end_of_a_log_without_records_is_known(spark: SparkSession) -> None:
+def test_the_end_of_a_log_without_records_is_known(either: SparkSession) -> None:
     """The lag is the end of the log less the offset, whether or not a record is left."""
-    log = open_log(spark, "no-records", "2.8.2")
+    log = open_log(either, "no-records", "2.8.2")
     lag = jobs.lag(log.commits, log.log_batches, moments=[log.coverage.last_ts])
     found = [(row["topic"], row["log_end"], row["lag"]) for row in lag.orderBy("topic").collect()]
     assert found == [("emptied", 204, 104), ("empty", 0, 0)]
+    stalled = jobs.stalled(log.commits, log.log_batches, at=log.coverage.last_ts, minutes=0)
+    assert [(row["topic"], row["lag"]) for row in stalled.collect()] == [("emptied", 104)]
 
 
 def test_a_stream_loses_nothing_where_there_is_nothing() -> None:
@@ -136,8 +156,8 @@ def test_tables_say_which_commits_wait_for_a_transaction(spark: SparkSession, tm
     assert "3 commits after the first one of an open transaction wait" in "".join(caveats(from_tables, None))
 
 
-def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(spark: SparkSession) -> None:
-    log = open_log(spark, "open-transaction", "2.8.2")
+def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(either: SparkSession) -> None:
+    log = open_log(either, "open-transaction", "2.8.2")
     basis = {}
     for version in ("2.8.2", "4.0"):
         rows = jobs.expiry(log.commits, log.group_metadata, retention_minutes=CURRENT, kafka_version=version)
@@ -147,9 +167,9 @@ def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(spark: SparkSe
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
-def test_a_rewind_that_nobody_could_see_is_none(spark: SparkSession, release: str) -> None:
+def test_a_rewind_that_nobody_could_see_is_none(either: SparkSession, release: str) -> None:
     """Four groups commit 20, then 5 in a transaction, then 30; the brokers returned 5 for the first of them only."""
-    log = open_log(spark, "replaced-commits", release)
+    log = open_log(either, "replaced-commits", release)
     found = jobs.rewinds(log.commits, log.log_batches).select("group_id", "from_offset", "to_offset", "after_loss")
     assert list(map(tuple, found.collect())) == [("seen", 20, 5, False)]
     latest = jobs.latest(log.commits).select("committed_offset").collect()
@@ -165,18 +185,18 @@ def test_a_rewind_that_nobody_could_see_is_none(spark: SparkSession, release: st
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
-def test_an_offset_deleted_while_another_is_pending_stays_deleted(spark: SparkSession, release: str) -> None:
+def test_an_offset_deleted_while_another_is_pending_stays_deleted(either: SparkSession, release: str) -> None:
     """The marker of the transaction follows the tombstone; the brokers returned no offset until a restart."""
-    log = open_log(spark, "deleted-while-pending", release)
+    log = open_log(either, "deleted-while-pending", release)
     in_order = log.commits.orderBy("log_offset").select("committed_offset", "txn_state")
     assert list(map(tuple, in_order.collect())) == [(20, "none"), (5, "committed"), (None, "none")]
     assert jobs.latest(log.commits).isEmpty()
     assert jobs.rewinds(log.commits, log.log_batches).isEmpty()
 
 
-def test_a_consumer_group_is_emptied(spark: SparkSession) -> None:
+def test_a_consumer_group_is_emptied(either: SparkSession) -> None:
     """The members of a KIP-848 group are in records of their own."""
-    log = open_log(spark, "consumer-group", "4.4.0")
+    log = open_log(either, "consumer-group", "4.4.0")
     assert log.markers is None
     events = jobs.rebalances(log.group_metadata).orderBy("ts", "generation")
     found = [(row["event"], row["generation"], row["members_before"], row["members"]) for row in events.collect()]

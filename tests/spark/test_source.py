@@ -18,8 +18,8 @@ from kproto.spark import one_line, register
 from kproto.spark.source import options as options_module
 from kproto.spark.source.batch import NarrowingReader
 from kproto.spark.source.options import OptionError, read_options
-from kproto.spark.source.plan import Task
 from kproto.spark.source.pruning import Wanted, partition_count, pruned
+from kproto.spark.source.task import Task
 from tests.arrow import golden
 from tests.arrow.living_log import LivingLog
 

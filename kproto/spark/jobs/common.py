@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.engine import F, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

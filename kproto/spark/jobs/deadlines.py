@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F
 from kproto.spark.jobs.common import KEY
 from kproto.spark.jobs.latest import latest
 

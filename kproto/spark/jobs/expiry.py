@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F, Window
 from kproto.spark.jobs.deadlines import NEWEST, deadlines
 from kproto.spark.schemas import GROUP_EXPIRY, select_columns
 

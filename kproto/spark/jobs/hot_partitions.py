@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.engine import F, Window
 from kproto.spark.schemas import HOT_PARTITIONS, select_columns
 
 if TYPE_CHECKING:

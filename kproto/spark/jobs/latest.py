@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from kproto.arrow.schemas import LATEST
+from kproto.spark.engine import F
 from kproto.spark.jobs.common import KEY, applied
 from kproto.spark.schemas import select_columns
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F
 from kproto.spark.jobs.common import went_back, with_previous
 from kproto.spark.schemas import RATES, select_columns
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F, Window
 from kproto.spark.jobs.common import ms_between
 from kproto.spark.schemas import REBALANCES, select_columns
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F
 from kproto.spark.jobs.common import KEY, MINUTE_MS, ms_between
 from kproto.spark.schemas import RETENTION_AUDIT, select_columns
 

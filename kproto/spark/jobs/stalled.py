@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F, Window
 from kproto.spark.jobs.common import KEY, MINUTE_MS, applied, behind, log_ends
 from kproto.spark.schemas import STALLED, select_columns
 

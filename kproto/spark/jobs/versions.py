@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from kproto.spark.engine import F, is_embedded
 from kproto.spark.schemas import VERSIONS, select_columns
 
 if TYPE_CHECKING:
@@ -31,6 +30,10 @@ REPORTS = (
 
 def read_reports(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """Read request reports: files, or directories of them. A file that is not a report has a null `schema`."""
+    if is_embedded():
+        from kproto.spark.embedded.reports import read_reports as read_embedded
+
+        return read_embedded(spark, paths)  # type: ignore[arg-type, return-value]  # a session of the embedded engine
     files = spark.read.schema(REPORTS).json(
         list(paths), multiLine=True, pathGlobFilter="*.json", recursiveFileLookup=True
     )

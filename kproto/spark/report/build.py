@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from kproto.spark import jobs
 from kproto.spark.advice import summarize
 from kproto.spark.commands import JOBS, times_of
+from kproto.spark.engine import F
 from kproto.spark.jobs.common import applied
 from kproto.spark.output import ordered
 from kproto.spark.report.model import MONDAY, Histogram, Lines, Report, Row, Rows

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kproto.logs.ranges import OffsetRange
 from kproto.spark.source.options import LATEST_OFFSET, OptionError, Options, read_options
-from kproto.spark.source.plan import Part, Task, offset_for, partitions_of, parts_of, tasks_of
-from kproto.spark.source.pruning import Wanted, pruned
-from kproto.spark.source.rows import task_rows
+from kproto.spark.source.plan import parts_to_read
+from kproto.spark.source.pruning import Wanted
+from kproto.spark.source.rows import rows_of
 from kproto.spark.source.stream import KprotoStreamReader
+from kproto.spark.source.task import Task, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader, Filter
     from pyspark.sql.types import StructType
-
-    from kproto.logs.files import PartitionDirectory
 
 
 class KprotoReader(DataSourceReader):
@@ -43,33 +41,14 @@ class KprotoReader(DataSourceReader):
             OptionError: ``startingOffsets`` is latest, which only streams can use.
             OSError: the log cannot be listed.
         """
-        options = self.options
-        if options.starting_offsets == LATEST_OFFSET:
+        if self.options.starting_offsets == LATEST_OFFSET:
             raise OptionError("option startingOffsets: only a stream can start at latest")
-        found = partitions_of(options)
-        if options.scan is not None:
-            read = [partition for partition in found if options.scan.reads(partition)]
-        else:
-            of_log = options.view in ("batches", "coverage")
-            read = pruned(found, self.wanted, count=options.partitions, of_log=of_log)
-        parts = (part for partition in read for part in self._parts(partition))
-        return list(tasks_of(parts, options.task_bytes))
-
-    def _parts(self, partition: PartitionDirectory) -> Iterable[Part]:
-        options = self.options
-        start, end = options.starting_offsets, options.ending_offsets
-        first = (0 if isinstance(start, str) else offset_for(start, partition)) or 0
-        last = None if isinstance(end, str) else offset_for(end, partition)
-        parts = parts_of(OffsetRange(partition, first, last), options.task_bytes)
-        if options.view != "latest":
-            return parts
-        size = sum(part.size for part in parts)  # view latest needs all of a partition in one task
-        return [Part(OffsetRange(partition, first, last), size)]
+        return list(tasks_of(parts_to_read(self.options, self.wanted), self.options.task_bytes))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
         assert isinstance(partition, Task), "Spark passes what `partitions` returned"
-        return task_rows(partition, self.options, self.wanted.group_id)
+        return rows_of(partition.ranges, self.options, self.wanted.group_id)
 
 
 class NarrowingReader(KprotoReader):

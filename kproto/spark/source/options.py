@@ -11,11 +11,12 @@ from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, T
 from kproto.errors import UsageError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.schemas import COVERAGE, spark_schema
-from kproto.spark.source.scan import Scan, scan_schema
+from kproto.spark.source.scan import Scan, scan_arrow_schema, scan_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 VIEWS: dict[str, Table] = {
@@ -92,6 +93,11 @@ class Options:
     def topics(self) -> tuple[str, ...] | None:
         """The topics to read; None: all."""
         return None if self.topic is None else (self.topic,)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the view."""
+        return scan_arrow_schema() if self.view == SCAN else VIEWS[self.view].arrow()
 
     @property
     def schema(self) -> StructType:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql.datasource import InputPartition
-
 from kproto.errors import NoLog
 from kproto.logs.files import SegmentFile, find_partitions, size_of, survey
 from kproto.logs.index import OffsetIndex
 from kproto.logs.ranges import OffsetRange
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.source.pruning import pruned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kproto.logs.files import PartitionDirectory
     from kproto.spark.source.options import Options
+    from kproto.spark.source.pruning import Wanted
 
 
 class Part(NamedTuple):
@@ -28,17 +28,6 @@ class Part(NamedTuple):
 
     range: OffsetRange
     size: int
-
-
-class Task(InputPartition):
-    """The ranges that one Spark task reads, of one or more partitions."""
-
-    def __init__(self, ranges: tuple[OffsetRange, ...]) -> None:
-        super().__init__(None)
-        self.ranges = ranges
-
-    def __repr__(self) -> str:
-        return f"Task({self.ranges!r})"
 
 
 def partitions_of(options: Options) -> list[PartitionDirectory]:
@@ -71,6 +60,34 @@ def key_of(partition: PartitionDirectory) -> str:
 def offset_for(offsets: Mapping[str, int], partition: PartitionDirectory) -> int | None:
     """Return the offset given for a partition, by number or by directory."""
     return offsets.get(key_of(partition), offsets.get(partition.path.name))
+
+
+def parts_to_read(options: Options, wanted: Wanted) -> Iterator[Part]:
+    """Yield what a read of a whole log has to read, beside what filters leave out.
+
+    Raises:
+        NoLog: there is nothing to read, unless ``allowEmpty``.
+        OSError: the log cannot be listed.
+    """
+    found = partitions_of(options)
+    if options.scan is not None:
+        read = [partition for partition in found if options.scan.reads(partition)]
+    else:
+        of_log = options.view in ("batches", "coverage")
+        read = pruned(found, wanted, count=options.partitions, of_log=of_log)
+    for partition in read:
+        yield from _parts_of_partition(partition, options)
+
+
+def _parts_of_partition(partition: PartitionDirectory, options: Options) -> Iterable[Part]:
+    start, end = options.starting_offsets, options.ending_offsets
+    first = (0 if isinstance(start, str) else offset_for(start, partition)) or 0
+    last = None if isinstance(end, str) else offset_for(end, partition)
+    parts = parts_of(OffsetRange(partition, first, last), options.task_bytes)
+    if options.view != "latest":
+        return parts
+    size = sum(part.size for part in parts)  # view latest needs all of a partition in one task
+    return [Part(OffsetRange(partition, first, last), size)]
 
 
 def parts_of(wanted: OffsetRange, part_size: int) -> Iterator[Part]:
@@ -107,20 +124,3 @@ def _parts_of_segment(segment: SegmentFile, wanted: OffsetRange, part_size: int)
             yield Part(wanted._replace(start_offset=start, end_offset=cut[0]), cut[1] - position)
             start, position = cut
     yield Part(wanted._replace(start_offset=start), max(0, size - position))
-
-
-def tasks_of(parts: Iterable[Part], task_bytes: int) -> list[Task]:
-    """Combine parts, in order, to tasks of about ``task_bytes``.
-
-    There is always one task: of an empty list Spark makes a task of its own, which has no ranges.
-    """
-    tasks: list[Task] = []
-    ranges: list[OffsetRange] = []
-    size = 0
-    for part in parts:
-        if ranges and size + part.size > task_bytes:
-            tasks.append(Task(tuple(ranges)))
-            ranges, size = [], 0
-        ranges.append(part.range)
-        size += part.size
-    return [*tasks, Task(tuple(ranges))] if ranges or not tasks else tasks

@@ -10,8 +10,6 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql.datasource import EqualTo, Filter, In
-
 from kproto.arrow.decoding import DecodeRequest, View
 from kproto.arrow.fast import decode_block
 from kproto.errors import CorruptLog
@@ -21,6 +19,8 @@ from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pyspark.sql.datasource import Filter
 
     from kproto.logs.files import PartitionDirectory
 
@@ -38,6 +38,8 @@ class Wanted(NamedTuple):
 
     def narrowed(self, filters: Iterable[Filter]) -> Wanted:
         """Return the values that also pass these filters."""
+        from pyspark.sql.datasource import EqualTo, In
+
         found = self
         for one in filters:
             if not isinstance(one, EqualTo | In) or len(one.attribute) != 1:

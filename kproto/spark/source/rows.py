@@ -1,4 +1,4 @@
-"""The rows of a task, by view. This code runs on Spark's workers."""
+"""The rows of some ranges, by view. With Spark, this code runs on the workers."""
 
 from __future__ import annotations
 
@@ -15,40 +15,39 @@ from kproto.spark.source.coverage import coverage_row
 from kproto.spark.source.scan_rows import scan_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kproto.logs.ranges import OffsetRange
     from kproto.spark.source.options import Options
-    from kproto.spark.source.plan import Task
 
     Batches = Iterator[pa.RecordBatch]
 
 DECODER_VIEWS = {"records": View.COMMITS, "candidates": View.COMMITS, "latest": View.COMMITS, "groups": View.GROUPS}
 
 
-def task_rows(task: Task, options: Options, groups: frozenset[str] | None = None) -> Batches:
-    """Yield the rows of a task, of ``groups`` only if given.
+def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[str] | None = None) -> Batches:
+    """Yield the rows of ranges, of ``groups`` only if given.
 
     Raises:
         CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
     match options.view:
         case "batches":
-            for wanted in task.ranges:
+            for wanted in ranges:
                 yield from batch_rows(wanted)
         case "coverage":
-            for wanted in task.ranges:
+            for wanted in ranges:
                 reader = RangeReader(wanted, View.NOTHING, decoder=options.decoder, check_crc=options.check_crc)
                 for _ in reader:
                     pass  # the reader counts
                 yield coverage_row(wanted, reader)
         case "scan":
             assert options.scan is not None, "the options were checked"
-            yield from scan_rows(task, options, options.scan)
+            yield from scan_rows(ranges, options, options.scan)
         case "latest" | "candidates":
-            yield from _last_rows(task, options, groups)
+            yield from _last_rows(ranges, options, groups)
         case _:
-            for wanted in task.ranges:
+            for wanted in ranges:
                 yield from _decoded(wanted, options, groups)
 
 
@@ -62,9 +61,9 @@ def _decoded(wanted: OffsetRange, options: Options, groups: frozenset[str] | Non
             yield rows
 
 
-def _last_rows(task: Task, options: Options, groups: frozenset[str] | None) -> Batches:
+def _last_rows(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[str] | None) -> Batches:
     last, pending = LastRows(), LastRows(("pending",))
-    for wanted in task.ranges:
+    for wanted in ranges:
         for rows in _decoded(wanted, options, groups):
             last.add(rows)
             pending.add(rows)

@@ -88,3 +88,9 @@ def scan_schema() -> StructType:
     for table in NESTED:
         schema = schema.add(table.name, spark_schema(table))
     return schema
+
+
+def scan_arrow_schema() -> pa.Schema:
+    """Return the Arrow schema of the view."""
+    nested = [pa.field(table.name, pa.struct(list(table.arrow()))) for table in NESTED]
+    return pa.schema([pa.field(ROW_OF, pa.string()), *COMMITS.arrow(), *nested])

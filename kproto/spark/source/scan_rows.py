@@ -17,11 +17,10 @@ from kproto.spark.source.coverage import coverage_row
 from kproto.spark.source.scan import NESTED, ROW_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kproto.logs.ranges import OffsetRange
     from kproto.spark.source.options import Options
-    from kproto.spark.source.plan import Task
     from kproto.spark.source.scan import Scan
 
     Batches = Iterator[pa.RecordBatch]
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 POSITIONS = {COMMITS.name: "log_offset", GROUP_METADATA.name: "log_offset", LOG_BATCHES.name: "last_offset"}
 
 
-def scan_rows(task: Task, options: Options, scan: Scan) -> Batches:
-    """Yield the rows of a task.
+def scan_rows(ranges: Sequence[OffsetRange], options: Options, scan: Scan) -> Batches:
+    """Yield the rows of ranges.
 
     Raises:
         CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
     last, pending = LastRows(COUNTED_STATES), LastRows(("pending",))
-    for wanted in task.ranges:
+    for wanted in ranges:
         if not scan.decodes(wanted.partition):
             for rows in batch_rows(wanted):
                 yield from _made(LOG_BATCHES, rows, wanted, scan)

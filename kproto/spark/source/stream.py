@@ -20,9 +20,10 @@ from kproto.errors import LogError
 from kproto.logs.files import find_partitions
 from kproto.logs.ranges import OffsetRange
 from kproto.spark.source.options import EARLIEST, LATEST_OFFSET, STREAMED_VIEWS, OptionError, Options
-from kproto.spark.source.plan import Part, Task, key_of, offset_for, partitions_of, parts_of, tasks_of
-from kproto.spark.source.rows import task_rows
+from kproto.spark.source.plan import Part, key_of, offset_for, partitions_of, parts_of
+from kproto.spark.source.rows import rows_of
 from kproto.spark.source.tail import LogTail
+from kproto.spark.source.task import Task, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +117,7 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
         assert isinstance(partition, Task), "Spark passes what `partitions` returned"
-        return task_rows(partition, self.options)
+        return rows_of(partition.ranges, self.options)
 
     def commit(self, end: Offsets) -> None:
         """Do nothing: reading does not change the log."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, audit, proxy, log, scenario, conform or completion, see kproto --help"
+ALL_COMMANDS = "use run, serve, audit, proxy, log, report, scenario, conform or completion, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -34,6 +34,9 @@ commands:
   log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log
   log export DIR            write its rows as Parquet or Arrow
+  log report DIR            write what it says about groups on a page of HTML
+  log retention DIR         print the retention that each group needs (KIP-211)
+  report merge FILE...      print the client versions in several reports
   scenario list             list the failure scenarios
   scenario run NAME         invalidate a consumer's offset and report where it continues
   conform client -- COMMAND grade a client: faults, moves, old and new brokers
@@ -84,6 +87,10 @@ def _command(words: list[str]) -> int:
             return _log(rest)
         case ["help", "log", *rest]:
             return _log(["help", *rest])
+        case ["report", *rest]:
+            return _report(rest)
+        case ["help", "report", *rest]:
+            return _report(["help", *rest])
         case ["scenario", *rest]:
             return _scenario(rest)
         case ["help", "scenario", *rest]:
@@ -117,6 +124,12 @@ def _log(words: list[str]) -> int:
     from kproto_server.commandline.log import log
 
     return log(words)
+
+
+def _report(words: list[str]) -> int:
+    from kproto_server.commandline.jobs import report
+
+    return report(words)
 
 
 def _scenario(words: list[str]) -> int:

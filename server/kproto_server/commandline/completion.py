@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import CommandLineError
-from kproto_server.commandline import commands, conform, log, scenario
+from kproto_server.commandline import commands, conform, jobs, log, scenario
 from kproto_server.commandline.options import LOG_LEVELS
 from kproto_server.configuration.data_directory import ON_DISK
 from kproto_server.releases.kafka_version import LATEST, kafka_version_names
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TOP = "kproto"
 FILES = ("FILE", "DIR")
 """Values that are names of files or directories."""
-PARENTS = {"log": log.COMMANDS, "scenario": scenario.COMMANDS, "conform": conform.COMMANDS}
+PARENTS = {"log": log.COMMANDS, "report": jobs.COMMANDS, "scenario": scenario.COMMANDS, "conform": conform.COMMANDS}
 """Commands of two words."""
 
 BASH = """# bash completion of kproto: source <(kproto completion bash)
@@ -78,7 +78,8 @@ def values() -> dict[str, list[str]]:
         "--clock": ["real", "manual", "auto", "scaled:"],
         "--durability": list(ON_DISK),
         "--log-level": list(LOG_LEVELS),
-        "--format": ["text", "jsonl"],
+        "--format": ["text", "jsonl", "table", "csv", "parquet"],
+        "--engine": ["auto", "embedded", "spark"],
         "--fail-on": list(conform.FAIL_ON),
     }
 

@@ -1,4 +1,4 @@
-"""The command lines of `kproto log dump`, `verify` and `export`.
+"""The command lines of `kproto log dump`, `verify` and `export`; `jobs` has those of `report` and `retention`.
 
 Exit codes: 0; 1 for a damaged log; 2 for a wrong command line, or a package that is not installed. Codes 1 and 2 come
 with one line on standard error.
@@ -10,6 +10,7 @@ import sys
 
 from kproto.errors import CommandLineError
 from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
+from kproto_server.commandline.jobs import REPORT, RETENTION, run_job
 from kproto_server.commandline.output import discard, write
 
 TYPE_CHECKING = False
@@ -59,16 +60,19 @@ EXPORT = Command(
         Option("--partition", "N", "only this partition"),
     ),
 )
-COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT}
+COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "report": REPORT, "retention": RETENTION}
+NAMES = "dump, verify, export, report or retention"
 
 HELP = """usage: kproto log COMMAND [options] DIR
 
 Inspect the logs of coordinators, as kproto and Kafka write them.
 
 commands:
-  dump    print every batch and record
-  verify  check every invariant
-  export  write its rows as Parquet or Arrow
+  dump       print every batch and record
+  verify     check every invariant
+  export     write its rows as Parquet or Arrow
+  report     write what it says about groups on a page of HTML
+  retention  print the retention that each group needs (KIP-211)
 
 kproto log COMMAND --help lists the options.
 """
@@ -92,11 +96,13 @@ def log(arguments: Sequence[str]) -> int:
             return _verify(rest)
         case ["export", *rest]:
             return _export(rest)
+        case ["report", *rest]:
+            return run_job(REPORT, "report", rest)
+        case ["retention", *rest]:
+            return run_job(RETENTION, "retention-audit", rest)
         case []:
-            raise CommandLineError("kproto log: no command given: use dump, verify or export, see kproto log --help")
-    raise CommandLineError(
-        f"kproto log: no command {arguments[0]!r}: use dump, verify or export, see kproto log --help"
-    )
+            raise CommandLineError(f"kproto log: no command given: use {NAMES}, see kproto log --help")
+    raise CommandLineError(f"kproto log: no command {arguments[0]!r}: use {NAMES}, see kproto log --help")
 
 
 def _dump(arguments: Sequence[str]) -> int:

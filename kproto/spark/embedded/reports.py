@@ -1,0 +1,61 @@
+"""Read request reports without Spark, as rows for the job `versions`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kproto.spark.embedded.frame import DataFrame
+    from kproto.spark.embedded.session import EmbeddedSession
+
+_TEXT: pa.DataType = pa.string()
+_REQUEST: pa.DataType = pa.struct(
+    {
+        "api_key": pa.int32(),
+        "api": _TEXT,
+        "api_version": pa.int32(),
+        "count": pa.int64(),
+        "verdict": _TEXT,
+        "first_served_by": _TEXT,
+        "last_served_by": _TEXT,
+    }
+)
+_CLIENT: pa.DataType = pa.struct(
+    {"client_id": _TEXT, "software_name": _TEXT, "software_version": _TEXT, "requests": pa.list_(_REQUEST)}
+)
+SCHEMA: pa.Schema = pa.schema(
+    {
+        "schema": pa.int32(),
+        "target": _TEXT,
+        "run": pa.struct({"started_at": _TEXT}),
+        "clients": pa.list_(_CLIENT),
+        "path": _TEXT,
+    }
+)
+
+
+def read_reports(session: EmbeddedSession, paths: Sequence[str]) -> DataFrame:
+    """Read files, or directories of them. A file that is not a report has a null ``schema``."""
+    rows = [row for path in paths for row in _rows(Path(path))]
+    return session.of_arrow(pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        yield {"path": file.absolute().as_uri(), **_report(file)}
+
+
+def _report(file: Path) -> dict[str, Any]:
+    """Return the fields of a report that are read; none if the file is something else."""
+    try:
+        report = json.loads(file.read_bytes())
+        pa.Table.from_pylist([report], schema=SCHEMA)  # checks the types
+    except (ValueError, TypeError, AttributeError):
+        return {}
+    return {name: report.get(name) for name in SCHEMA.names if name != "path"}

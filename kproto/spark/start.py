@@ -1,0 +1,119 @@
+"""Choose the engine of a command, and start its session.
+
+The embedded engine reads the whole input into the memory of this process. By default it runs what is on this machine
+and at most `EMBEDDED_MAX_BYTES`; Spark runs everything else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kproto.errors import CommandLineError
+from kproto.spark.engine import EMBEDDED, SPARK, use
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from pyspark.sql import SparkSession
+
+EMBEDDED_MAX_BYTES = 64 << 20
+"""The size of an input up to which `--engine auto` takes the embedded engine, with up to 1 GB of memory: `rates` of 2
+million commits, 152 MB, took 2.3 GB and 11 s of CPU, `latest` 0.25 GB and 2.5 s."""
+SMALL_MAX_BYTES = 32 << 20
+"""The size of an input up to which Spark's start takes most of the time."""
+DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
+"""Delta for the Spark version that `kproto[spark]` pins. Its Unity Catalog is left out: no table here needs it."""
+DELTA_CONFIG = {
+    "spark.jars.packages": DELTA,
+    "spark.jars.ivySettings": str(Path(__file__).with_name("ivysettings.xml")),
+    "spark.jars.excludes": "io.unitycatalog:unitycatalog-client,io.unitycatalog:unitycatalog-hadoop",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+QUIET = Path(__file__).with_name("log4j2.properties")
+PACKAGES = {SPARK: ("pyspark", "pyarrow", "numpy"), EMBEDDED: ("duckdb", "pyarrow", "numpy")}
+EXTRAS = {SPARK: "kproto[spark]", EMBEDDED: "kproto[logs]"}
+
+
+def check_engine(options: Namespace) -> None:
+    """Replace the engine `auto` by the one that runs the command, and check that its packages are installed.
+
+    Raises:
+        CommandLineError: a package is missing, or the embedded engine cannot run the command.
+        NoLog, OSError: the input cannot be read.
+    """
+    command = options.program.of(options.job)
+    needs_spark = _why_spark(options)
+    if options.engine == EMBEDDED and needs_spark is not None:
+        raise CommandLineError(f"{command}: --engine embedded: {needs_spark}")
+    if options.engine == "auto":
+        if needs_spark is not None or _size(options) > EMBEDDED_MAX_BYTES:
+            options.engine = SPARK
+        else:
+            installed = (engine for engine in (EMBEDDED, SPARK) if find_spec(PACKAGES[engine][0]) is not None)
+            options.engine = next(installed, options.program.engine)
+    for package in PACKAGES[options.engine]:
+        if find_spec(package) is None:
+            raise CommandLineError(f"{command}: needs {package}: pip install '{EXTRAS[options.engine]}'")
+
+
+def _why_spark(options: Namespace) -> str | None:
+    """Return why a command needs Spark; None: it does not."""
+    from kproto.spark.delta import is_delta
+
+    if options.job == "tables":
+        return "only Spark writes tables"
+    if options.master is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return "it runs in this process, not on a cluster"
+    if options.job != "versions" and is_delta(options.dir):
+        return "only Spark reads Delta tables"
+    return None
+
+
+def _size(options: Namespace) -> int:
+    from kproto.spark.inputs import input_size
+
+    return 0 if options.job == "versions" else input_size(options.dir)
+
+
+def start(options: Namespace) -> SparkSession:
+    """Start the session of the engine that `check_engine` chose, for all DataFrames of this process."""
+    use(options.engine)
+    if options.engine == EMBEDDED:
+        from kproto.spark.embedded import EmbeddedSession
+
+        return EmbeddedSession()  # type: ignore[return-value]  # has what is used of a SparkSession
+    return _start_spark(options)
+
+
+def _is_small(options: Namespace) -> bool:
+    is_remote = options.job != "versions" and "://" in options.dir
+    return not is_remote and _size(options) <= SMALL_MAX_BYTES
+
+
+def _start_spark(options: Namespace) -> SparkSession:
+    from kproto.spark.delta import is_delta
+    from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS, session
+
+    config = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java and configured how it logs
+        java = f"-Dlog4j2.configurationFile={QUIET}"
+        if options.master is None and _is_small(options):
+            config |= FOR_SMALL_INPUT
+            java += " " + FOR_SMALL_INPUT[JAVA_OPTIONS]
+        config[JAVA_OPTIONS] = java
+    if options.format != "delta" and (options.job == "versions" or not is_delta(options.dir)):
+        return session("kproto", master=options.master, config=config)
+    try:
+        return session("kproto", master=options.master, config=config | DELTA_CONFIG)
+    except Exception as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise CommandLineError(
+            f"{options.program.of(options.job)}: cannot download {DELTA} from Maven Central: "
+            "use tables of --format parquet"
+        ) from error
