@@ -161,16 +161,20 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
 def _tables(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.delta import marks_of_delta, write_delta
     from kproto.spark.inputs import open_input
+    from kproto.spark.log_input import LogInput
     from kproto.spark.tables import Source, read_marks, write_parquet
     from kproto.spark.words import caveats, coverage, plural
 
     is_delta = options.format == "delta"
     root = Path(options.output).absolute()
     known = marks_of_delta(spark, options.output) if is_delta else read_marks(root)
-    with open_input(spark, options.dir).read_once(*known, after=known) as log:
+    opened = open_input(spark, options.dir)
+    if not isinstance(opened, LogInput):
+        raise CommandLineError(f"{options.program.of(options.job)}: {options.dir}: these are tables: give a log")
+    with opened.read_once(*known, after=known) as log:
         for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
             _print_line(f"{options.program.name}: {line}")
-        source = Source(log.table, log.coverage.ends, log.origin)
+        source = Source(log.table, log.coverage.ends, log.origin, opened.topic_ends)
         added = write_delta(spark, source, options.output) if is_delta else write_parquet(spark, source, root)
     for name, table in added.items():
         waiting = f"; {plural(table.waiting, 'row')} of open transactions wait" if table.waiting else ""

@@ -19,6 +19,7 @@ from kproto.spark.schemas import COVERAGE, TABLES, ddl
 from kproto.spark.source.options import SCAN
 from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.source.scan import ROW_OF, Scan
+from kproto.spark.source.tail import LogTail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,6 +134,17 @@ class LogInput(Input):
     def origin(self) -> Origin:
         """What tables made from this input know of its log."""
         return replace(super().origin, identity=read_identity(find_partitions(self.path, None)))
+
+    @property
+    def topic_ends(self) -> dict[tuple[str, int], int]:
+        """The last offset of each partition of all topics, from the end of its newest segment."""
+        found = find_partitions(self.path, None)
+        named = ((partition.topic, partition.number, partition) for partition in found)
+        return {
+            (topic, number): LogTail(partition, tail_offset(partition) or 0).end(stable=False) - 1
+            for topic, number, partition in named
+            if number is not None
+        }
 
     @contextmanager
     def read_once(self, *names: str, after: Mapping[str, Marks] | None = None) -> Iterator[Input]:

@@ -91,6 +91,8 @@ class Source:
     ends: Mapping[int | None, int]
     """The last offset of each partition of the offsets topic."""
     origin: Origin = field(default_factory=Origin)
+    topic_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """The last offset of each partition of all topics."""
 
 
 @dataclass(frozen=True)
@@ -242,4 +244,10 @@ def check_it_is_the_same(
             raise TablesError(
                 f"{root}: has {OFFSETS_TOPIC}-{partition} up to offset {mark}, and this log ends at {end}: "
                 "it is another log and needs another directory"
+            )
+    for key, mark in marks[LOG_BATCHES.name].items():
+        if source.topic_ends.get((str(key[0]), int(key[1])), mark) < mark:
+            raise TablesError(
+                f"{root}: has {key[0]}-{key[1]} up to offset {mark}, and this log is shorter: "
+                "the topic was deleted and created again, and the tables need another directory"
             )

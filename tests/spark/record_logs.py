@@ -2,6 +2,8 @@
 
     python -m tests.spark.record_logs [SITUATION...]
 
+Situation `recreated` also records `before-recreation`, the log before its topic was deleted.
+
 Each broker is fresh and alone and has one partition of the offsets topic, if its situation does not say otherwise. What
 is kept of its data directory: segments, checkpoints and metadata files of the offsets topic and of the topics of the
 situation, and indexes where the situation is about them.
@@ -22,6 +24,7 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -294,6 +297,29 @@ def several_partitions(cluster: Cluster) -> None:
     commit(servers, "group-0", "orders", 50)
 
 
+def recreated(cluster: Cluster) -> None:
+    """Commit for a topic of 300 records; copy the log; delete the topic, create it again with 10, and commit.
+
+    One group has the empty id, which brokers accept for simple consumers.
+    """
+    servers = cluster.bootstrap
+    data = cluster.folder / "node-1" / "data"
+    make_topic(servers, "orders")
+    produce(servers, "orders", 300)
+    commit(servers, "readers", "orders", 4)
+    commit(servers, "", "orders", 7)
+    cluster.stop(1)
+    copy(data, TARGET / "before-recreation" / cluster.version, ("__consumer_offsets", "orders"), KEPT)
+    cluster.start(1)
+    with OldClient(servers, "admin") as client:
+        request = DeleteTopicsRequest(topic_names=("orders",), timeout_ms=10_000)
+        assert client.ask(request, 1).responses[0].error_code == 0
+    wait_until(lambda: not (data / "orders-0").exists(), "the deletion of the topic")
+    make_topic(servers, "orders")
+    produce(servers, "orders", 10)
+    commit(servers, "readers", "orders", 4)
+
+
 Step = str | tuple[str, int]
 REPLACED: Mapping[str, tuple[Step, ...]] = {
     "seen": (("in transaction", 5), "commit", ("plain", 30)),
@@ -330,6 +356,7 @@ SITUATIONS = {
     "replaced-commits": Situation({"2.8.2": {}, "4.4.0": {}}, replaced_commits, ()),
     "deleted-while-pending": Situation({"2.8.2": {}, "4.4.0": {}}, deleted_while_pending, ()),
     "consumer-group": Situation({"4.4.0": {}}, consumer_group, ()),
+    "recreated": Situation({"2.0.1": {}, "4.4.0": {}}, recreated, ("orders",)),
     "several-partitions": Situation({"2.8.2": MANY_SEGMENTS}, several_partitions, ("orders",), (*KEPT, ".index")),
 }
 

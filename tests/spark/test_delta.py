@@ -1,38 +1,69 @@
-"""Delta tables have each row of the log once after any number of runs, also if one died or two overlapped."""
+"""Delta tables have each row of a real broker's log once after any number of runs, also after deaths and overlaps."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.offsets_log import make_log
+from kproto.logs.blocks import SegmentBlocks
+from kproto.spark.embedded import EmbeddedSession
+from kproto.spark.engine import EMBEDDED, using
+from kproto.spark.log_input import LogInput
+from tests.fixture_files import offsets_log
 from tests.requirements import need_java
+
+TABLES = ("commits", "group_metadata", "log_batches")
+
+
+def state_of(log: Path, target: Path, share: float) -> dict[str, int]:
+    """Copy a log as it was when its newest segments had a share of their batches; return its rows by table."""
+    shutil.copytree(log, target)
+    for folder in (path for path in target.iterdir() if path.is_dir()):
+        newest = max(folder.glob("*.log"))
+        base_offset = int(newest.stem)
+        with newest.open("rb") as file:
+            blocks = SegmentBlocks(file, newest.name, base_offset=base_offset, is_newest=True)
+            ends = [block.position + end for block in blocks for end in block.ends()]
+        with newest.open("r+b") as file:
+            file.truncate(ends[round(share * len(ends)) - 1])
+    session: Any = EmbeddedSession()
+    with using(EMBEDDED):
+        counts = {name: LogInput(session, str(target)).table(name).count() for name in TABLES}
+    session.stop()
+    return counts
 
 
 @pytest.mark.oracle
 @pytest.mark.slow  # starts Spark with Delta, whose jars come from Maven Central
 def test_delta_tables_grow_by_new_rows(tmp_path: Path) -> None:
     need_java()
-    made = make_log(tmp_path / "log", 2_000, groups=60, hours=30)
-    command = [sys.executable, "-m", "tests.spark.delta_child", str(tmp_path / "log"), str(tmp_path / "tables")]
+    states = [tmp_path / f"state{number}" for number in range(3)]
+    log = offsets_log("several-partitions", "2.8.2")
+    first, second, last = (state_of(log, path, share) for path, share in zip(states, (0.5, 0.75, 1), strict=True))
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "tests.spark.delta_child",
+        tmp_path / "log",
+        tmp_path / "tables",
+        *states,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    first, after_death = found["steps"]
-    batches = first["log_batches"]
-    assert first == {"commits": made, "group_metadata": 0, "log_batches": batches}
-    assert after_death == {
-        "commits": 0,
-        "group_metadata": 0,
-        "log_batches": 20,
-    }  # the run that died had written the commits
+    assert first["commits"] < second["commits"] < last["commits"] == 13
+    added = second["log_batches"] - first["log_batches"]
+    after_death = {"commits": 0, "group_metadata": 0, "log_batches": added}  # the run that died had written the commits
+    assert found["steps"] == [first, after_death]
     other, error = found["overlapping"]
-    assert other == {"commits": 200, "group_metadata": 0, "log_batches": 20}
+    assert other == {name: last[name] - second[name] for name in TABLES}
     assert error == "another `tables` wrote there meanwhile: run it again for the rest"
-    assert found["tables"]["commits"] == {"rows": made + 400, "same": True, "days": 2}
-    assert found["tables"]["log_batches"] == {"rows": batches + 40, "same": True, "days": 2}
+    for name in ("commits", "log_batches"):
+        assert found["tables"][name] == {"rows": last[name], "same": True}
     assert found["jobs"] == [True, True]

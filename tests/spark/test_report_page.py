@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kproto.spark.report import charts
-from kproto.spark.report.model import Lines, Report
+from kproto.spark.report.model import Lines, Report, Rows
 from kproto.spark.report.page import render
 from tests.html_layout import DARK, SMALL, WIDE, assert_fits, chromium, layout
 from tests.spark.report_samples import empty_report, full_report
@@ -91,6 +91,12 @@ def test_the_time_left_names_its_time() -> None:
     assert "Time left at 2026-11-23 09:30:00" in page
     assert "offsets lost in the day after the end of the log" in page
     assert "offsets lost in the day after the time of the question" in render(empty_report())
+
+
+def test_a_table_says_how_many_rows_it_lacks_and_what_prints_them() -> None:
+    report = full_report()
+    page = render(replace(report, rewinds=Rows(report.rewinds.first, len(report.rewinds.first) + 1234)))
+    assert "and 1,234 more: <code>python -m kproto.spark rewinds</code> prints all" in page
 
 
 def test_an_empty_report_says_so() -> None:

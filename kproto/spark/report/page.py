@@ -110,7 +110,7 @@ def _expiry(report: Report) -> Iterator[str]:
         ("Empty since", _moment("became_empty_ts"), False),
         ("Counted from", lambda row: BASES[row["basis"]], False),
     ]
-    lines += _table(fields, report.expiry)
+    lines += _table(fields, report.expiry, "expiry")
     yield from section("Expiring offsets", lines, subtitle)
 
 
@@ -135,7 +135,7 @@ def _audit(report: Report) -> Iterator[str]:
         ("Has offsets", lambda row: "yes" if row["has_offsets"] else "no", False),
     ]
     subtitle = "KIP-211: clients since 2.1 cannot request a retention, so the broker's has to be enough for every group"
-    yield from section("Retention audit", _table(fields, report.audit), subtitle)
+    yield from section("Retention audit", _table(fields, report.audit, "retention-audit"), subtitle)
 
 
 def _requested(max_override_ms: int | None) -> Cell:
@@ -164,7 +164,7 @@ def _lag(report: Report) -> Iterator[str]:
         ("Worst partition", _name("worst"), False),
         ("Its lag", _number("worst_lag"), True),
     ]
-    lines += _table(fields, report.lags)
+    lines += _table(fields, report.lags, "lag")
     yield from section("Lag", lines, "in offsets, summed over the partitions of a group, at the end of the log")
 
 
@@ -178,7 +178,7 @@ def _hot(report: Report) -> Iterator[str]:
         ("Top group", _name("top_group"), False),
         ("Its share", lambda row: Cell(words.percent(row["top_share"] or 0), row["top_share"] or 0), True),
     ]
-    yield from section("Hot partitions", _table(fields, report.hot), "of __consumer_offsets")
+    yield from section("Hot partitions", _table(fields, report.hot, "hot-partitions"), "of __consumer_offsets")
 
 
 def _bar(share: float) -> Cell:
@@ -197,7 +197,7 @@ def _anomalies(report: Report) -> Iterator[str]:
         ("Lag", _number("lag"), True),
     ]
     subtitle = f"not moved for {report.stalled_minutes:,} minutes or longer, with records to read"
-    yield from section("Stalled", _table(stalled, report.stalled), subtitle)
+    yield from section("Stalled", _table(stalled, report.stalled, "stalled"), subtitle)
     rewinds: list[Field] = [
         ("Group", _name("group_id"), False),
         partition,
@@ -207,7 +207,7 @@ def _anomalies(report: Report) -> Iterator[str]:
         ("By", _number("rewound"), True),
         ("Cause", lambda row: "offset was lost" if row["after_loss"] else "a lower commit", False),
     ]
-    yield from section("Rewinds", _table(rewinds, report.rewinds), "the largest first")
+    yield from section("Rewinds", _table(rewinds, report.rewinds, "rewinds"), "the largest first")
     events: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Rebalances", _number("rebalanced"), True),
@@ -216,7 +216,7 @@ def _anomalies(report: Report) -> Iterator[str]:
         ("Removed", _number("removed"), True),
         ("Last event", _moment("last_ts"), False),
     ]
-    yield from section("Rebalances", _table(events, report.rebalances), "of groups with members")
+    yield from section("Rebalances", _table(events, report.rebalances, "rebalances"), "of groups with members")
 
 
 def _foot(report: Report) -> Iterator[str]:
@@ -226,14 +226,16 @@ def _foot(report: Report) -> Iterator[str]:
     yield "</ul></footer>"
 
 
-def _table(fields: Sequence[Field], rows: Rows) -> Iterator[str]:
+def _table(fields: Sequence[Field], rows: Rows, job: str) -> Iterator[str]:
+    """Yield the first rows, and how many more the job returns."""
     if not rows.first:
         yield "<p>None.</p>"
         return
     columns = [Column(heading, is_number) for heading, _, is_number in fields]
     yield from table(columns, ([cell(row) for _, cell, _ in fields] for row in rows.first))
     if rows.count > len(rows.first):
-        yield f'<p class="soft small">and {rows.count - len(rows.first):,} more</p>'
+        more = f"and {rows.count - len(rows.first):,} more: <code>python -m kproto.spark {job}</code> prints all"
+        yield f'<p class="soft small">{more}</p>'
 
 
 def _name(column: str) -> Callable[[Row], str]:
