@@ -10,6 +10,7 @@ from kproto.errors import CommandLineError
 from kproto.spark.commands import JOBS, RETENTION_MINUTES
 from kproto.spark.engine import EMBEDDED, SPARK
 from kproto.spark.output import FORMATS
+from kproto.spark.watch_text import FORMATS as WATCH_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,6 +88,14 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     _group(report)
     for option in ("retention_minutes", "kafka_version", "at", "minutes"):
         _OPTIONS[option](report)
+    watch = _command(jobs, "watch", "the groups that need attention now, by rules; exit code 1 if there are any")
+    watch.add_argument("dir", metavar="DIR")
+    text = "the rules, YAML (default: offsets that expire in 24 h, stalled for 60 min, rewinds in 24 h)"
+    watch.add_argument("--rules", metavar="FILE", help=text)
+    watch.add_argument("--format", choices=tuple(WATCH_FORMATS), default="lines", help="default: %(default)s")
+    watch.add_argument("-o", "--output", metavar="FILE", help="a file, replaced in one rename (default: print)")
+    _group(watch)
+    _at_option(watch)
     for renamed, word in program.commands.items():
         jobs.choices[renamed].prog = f"{program.name} {word}"
     options = parser.parse_args(arguments, argparse.Namespace(program=program))

@@ -1,7 +1,7 @@
 """``python -m kproto.spark JOB ...``, also through spark-submit.
 
 Rows go to standard output or to the file given by `-o`; the coverage of the log and notes go to standard error. Exit
-codes: 0; 2 with one line that says what is wrong and what to do; 130 after an interrupt.
+codes: 0; 1 if `watch` found something; 2 with one line that says what is wrong and what to do; 130 after an interrupt.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from kproto.spark.arguments import Program
 
+FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
 LINE_MAX = 400
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, program: Program = SPARK_PROGRA
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments, program)
         _check(options)
-        _run(options)
+        return _run(options)
     except CommandLineError as error:
         return _failed(str(error))
     except KeyboardInterrupt:
@@ -50,7 +51,6 @@ def main(arguments: Sequence[str] | None = None, program: Program = SPARK_PROGRA
         if line is None:
             raise
         return _failed(f"{program.name}: {line}")
-    return 0
 
 
 def _failed(line: str) -> int:
@@ -104,7 +104,8 @@ def _check_output(options: Namespace, output: Path) -> None:
         raise CommandLineError(f"{command}: {output.parent}: no such directory")
 
 
-def _run(options: Namespace) -> None:
+def _run(options: Namespace) -> int:
+    """Run the command; return the exit code."""
     spark = start(options)
     try:
         if options.job == "versions":
@@ -113,10 +114,13 @@ def _run(options: Namespace) -> None:
             _tables(spark, options)
         elif options.job == "report":
             _report(spark, options)
+        elif options.job == "watch":
+            return _watch(spark, options)
         else:
             _job(spark, options)
     finally:
         spark.stop()
+    return 0
 
 
 def _job(spark: SparkSession, options: Namespace) -> None:
@@ -202,6 +206,28 @@ def _report(spark: SparkSession, options: Namespace) -> None:
         page = render(build(source, options))
     Path(options.output).write_text(page, encoding="utf-8")
     _print_line(f"{options.program.name}: {options.output}: {len(page):,} characters")
+
+
+def _watch(spark: SparkSession, options: Namespace) -> int:
+    """Print the findings of the rules; return 1 if there are any."""
+    from kproto.spark.commands import time_of
+    from kproto.spark.inputs import open_input
+    from kproto.spark.watch import DEFAULT, READS, read_rules, watch
+    from kproto.spark.watch_text import FORMATS
+
+    rules = DEFAULT if options.rules is None else read_rules(options.rules)
+    with open_input(spark, options.dir, options.group).read_once(*READS) as source:
+        found = watch(source, rules, time_of(source, options))
+        text = FORMATS[options.format](found, source.end_ts)
+    if options.output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:  # in one rename: a textfile collector may read it at any time
+        output = Path(options.output)
+        beside = output.with_name(f"{output.name}.part")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(output)
+    return FOUND if found else 0
 
 
 def _one_line(error: Exception) -> str | None:

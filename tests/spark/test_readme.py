@@ -14,6 +14,7 @@ import pytest
 
 from kproto.spark import cli
 from kproto.spark.engine import SPARK, using
+from kproto.spark.watch import read_rules
 from kproto_server.commandline.cli import main as kproto
 from tests.examples import two_weeks
 from tests.spark.scans import Run
@@ -64,3 +65,6 @@ def test_the_readme_in_order(
     assert "set offsets.retention.minutes to 40,320" in page
     assert page.count("<svg") == 2 * 3, "each chart in two sizes"
     assert "40320" in output["program"]
+    (rules,) = blocks("yaml")
+    (tmp_path / "rules.yaml").write_text(rules)
+    assert read_rules(str(tmp_path / "rules.yaml")).ignored_groups == ("test-*",)

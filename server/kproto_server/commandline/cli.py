@@ -36,6 +36,7 @@ commands:
   log export DIR            write its rows as Parquet or Arrow
   log report DIR            write what it says about groups on a page of HTML
   log retention DIR         print the retention that each group needs (KIP-211)
+  log watch DIR             print the groups that need attention now, by rules
   report merge FILE...      print the client versions in several reports
   scenario list             list the failure scenarios
   scenario run NAME         invalidate a consumer's offset and report where it continues

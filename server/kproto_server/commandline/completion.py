@@ -78,7 +78,7 @@ def values() -> dict[str, list[str]]:
         "--clock": ["real", "manual", "auto", "scaled:"],
         "--durability": list(ON_DISK),
         "--log-level": list(LOG_LEVELS),
-        "--format": ["text", "jsonl", "table", "csv", "parquet"],
+        "--format": ["text", "jsonl", "table", "csv", "parquet", "lines", "json", "prometheus", "chat"],
         "--engine": ["auto", "embedded", "spark"],
         "--fail-on": list(conform.FAIL_ON),
     }

@@ -43,6 +43,20 @@ REPORT = Command(
         _ENGINE,
     ),
 )
+WATCH = Command(
+    "log watch",
+    "Print the groups that need attention now, by rules: offsets that expire soon, stalled offsets, rewinds, lag.\n"
+    "Exits with 1 if there are any. DIR is as for kproto log report.",
+    "DIR",
+    (
+        Option("--rules", "FILE", "the rules, YAML (default: expiring in 24 h, stalled for 60 min, rewinds in 24 h)"),
+        Option("--format", "FORMAT", "lines, json, prometheus or chat, which is one line (default lines)"),
+        Option("--output", "FILE", "a file, replaced in one rename; also -o FILE"),
+        Option("--at", "TIME", "the time of the question: end (of the log, the default), now, or 2026-11-21T09:30:00"),
+        _GROUP,
+        _ENGINE,
+    ),
+)
 RETENTION = Command(
     "log retention",
     "Print the offsets.retention.minutes that each group needs when KIP-211 drops the overrides of clients.\n"

@@ -10,7 +10,7 @@ import sys
 
 from kproto.errors import CommandLineError
 from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
-from kproto_server.commandline.jobs import REPORT, RETENTION, run_job
+from kproto_server.commandline.jobs import REPORT, RETENTION, WATCH, run_job
 from kproto_server.commandline.output import discard, write
 
 TYPE_CHECKING = False
@@ -60,8 +60,8 @@ EXPORT = Command(
         Option("--partition", "N", "only this partition"),
     ),
 )
-COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "report": REPORT, "retention": RETENTION}
-NAMES = "dump, verify, export, report or retention"
+COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "report": REPORT, "retention": RETENTION, "watch": WATCH}
+NAMES = "dump, verify, export, report, retention or watch"
 
 HELP = """usage: kproto log COMMAND [options] DIR
 
@@ -73,6 +73,7 @@ commands:
   export     write its rows as Parquet or Arrow
   report     write what it says about groups on a page of HTML
   retention  print the retention that each group needs (KIP-211)
+  watch      print the groups that need attention now, by rules
 
 kproto log COMMAND --help lists the options.
 """
@@ -100,6 +101,8 @@ def log(arguments: Sequence[str]) -> int:
             return run_job(REPORT, "report", rest)
         case ["retention", *rest]:
             return run_job(RETENTION, "retention-audit", rest)
+        case ["watch", *rest]:
+            return run_job(WATCH, "watch", rest)
         case []:
             raise CommandLineError(f"kproto log: no command given: use {NAMES}, see kproto log --help")
     raise CommandLineError(f"kproto log: no command {arguments[0]!r}: use {NAMES}, see kproto log --help")

@@ -1,0 +1,115 @@
+"""`watch` names the groups that break rules, on logs of real brokers, in each form of output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kproto.spark import cli
+from kproto.spark.engine import SPARK, using
+from kproto.spark.watch import RulesError, read_rules
+from tests.fixture_files import offsets_log
+from tests.spark.scans import Run
+
+RETENTIONS = offsets_log("requested-retentions", "2.0.1")
+RETENTION_RULES = "expiring_hours: 48\nkafka_version: '2.0'\n"
+
+
+@pytest.fixture(autouse=True)
+def engine() -> Iterator[None]:
+    """A command chooses the engine of its process."""
+    with using(SPARK):
+        yield
+
+
+def watch(log: Path, rules: str | None, tmp_path: Path, *words: str) -> int:
+    if rules is not None:
+        (tmp_path / "rules.yaml").write_text(rules)
+        words = ("--rules", str(tmp_path / "rules.yaml"), *words)
+    return cli.main(["watch", str(log), "--engine", "embedded", *words])
+
+
+@pytest.mark.parametrize(
+    ("log", "rules", "found"),
+    [
+        (
+            RETENTIONS,
+            RETENTION_RULES,
+            [f"expiring: {group}: 1 offset expiring within 48 h" for group in ("a-day", "changing")],
+        ),
+        (RETENTIONS, "expiring_hours: 2\nkafka_version: '2.0'", ["expiring: changing: 1 offset expiring within 2 h"]),
+        (RETENTIONS, RETENTION_RULES + "ignored_groups: ['a-*', 'changing']", []),
+        (offsets_log("no-records", "2.8.2"), "lag_more_than: 103", ["lag: readers: lag 104"]),
+        (offsets_log("no-records", "2.8.2"), "lag_more_than: 104", []),
+        (offsets_log("no-records", "2.8.2"), "stalled_minutes: 0", ["stalled: readers: 1 offset stalled, for 0 min"]),
+        (offsets_log("replaced-commits", "4.4.0"), "rewinds_hours: 1", ["rewinds: seen: 1 rewind in 1 h, by up to 15"]),
+        (
+            offsets_log("several-partitions", "2.8.2"),
+            "hot_partition_share: 0.3",
+            ["hot_partition: __consumer_offsets-2: 38.5 % of all commits, 40 % of them of group group-0"],
+        ),
+        (offsets_log("replaced-commits", "4.4.0"), None, ["rewinds: seen: 1 rewind in 24 h, by up to 15"]),
+    ],
+)
+def test_what_breaks_a_rule_is_named(
+    log: Path, rules: str | None, found: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = watch(log, rules, tmp_path)
+    assert capsys.readouterr().out.splitlines() == found
+    assert code == (1 if found else 0)
+
+
+def test_findings_as_json_metrics_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = offsets_log("before-recreation", "2.0.1")
+    rules = "lag_more_than: 200\n"
+    assert watch(log, rules, tmp_path, "--format", "json") == 1
+    text = json.loads(capsys.readouterr().out)
+    assert [(one["rule"], one["group_id"], one["value"]) for one in text["findings"]] == [
+        ("lag", "readers", 296),
+        ("lag", "", 293),
+    ]
+    assert watch(log, rules, tmp_path, "--format", "chat") == 1
+    assert capsys.readouterr().out == 'lag: readers (lag 296), "" (lag 293)\n'
+    assert watch(log, "lag_more_than: 900", tmp_path, "--format", "chat") == 0
+    assert capsys.readouterr().out == "no group breaks a rule\n"
+    metrics = tmp_path / "kproto.prom"
+    assert watch(log, rules, tmp_path, "--format", "prometheus", "-o", str(metrics)) == 1
+    lines = metrics.read_text().splitlines()
+    assert 'kproto_lag_offsets{group="readers"} 296' in lines
+    assert 'kproto_lag_offsets{group=""} 293' in lines
+    assert lines.count("# TYPE kproto_lag_offsets gauge") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kproto.prom", "rules.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "line"),
+    [
+        ("lag: 3", "no rule 'lag': use expiring_hours, stalled_minutes"),
+        ("lag_more_than: many", "lag_more_than: 'many' is not a whole number from 0"),
+        ("lag_more_than: true", "lag_more_than: True is not a whole number from 0"),
+        ("hot_partition_share: 30", "hot_partition_share: 30 is not a share from 0 to 1"),
+        ("kafka_version: 2.0", 'kafka_version: 2.0 is not a version in quotes, like "2.0"'),
+        ("- lag", "not a mapping of rules like lag_more_than: 1000"),
+        ("a: [", "not YAML: "),
+    ],
+)
+def test_wrong_rules_are_one_line(rules: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert watch(RETENTIONS, rules, tmp_path) == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert f"rules.yaml: {line}" in output.err
+    with pytest.raises(RulesError):
+        read_rules(str(tmp_path / "rules.yaml"))
+
+
+def test_spark_finds_the_same(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("expiring_hours: 200\nrewinds_hours: 9\n")
+    log = offsets_log("several-partitions", "2.8.2")
+    words = ["watch", log, "--rules", rules, "--format", "json"]
+    of_spark = run(*words)
+    assert of_spark[0] == cli.main([*map(str, words), "--engine", "embedded"])
+    assert of_spark[1] == capsys.readouterr().out
