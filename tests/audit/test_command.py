@@ -67,7 +67,7 @@ def test_compressed_files_and_standard_input_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ((), "no request log given: write kproto audit FILE"),
+        ((), "no file given: write kproto audit FILE"),
         (("missing.log",), "can't read 'missing.log': No such file or directory"),
         (("{empty}",), "no request in '{empty}': a request log has lines with 'Completed request:' "
          "(kafka.request.logger at DEBUG or TRACE)"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from kproto_server.audit.log_lines import COMPLETED, LoggedRequest, logged_request
-from kproto_server.audit.request_log import CONNECTIONS_MAX, WAITING_MAX, RequestLog
+from kproto_server.audit.request_log import CONNECTIONS_MAX, WAITING_MAX
+from kproto_server.audit.sources import Sources
 from kproto_server.observation.observed import CommitsSeen, Snapshot
 from tests.audit.recorded import CLIENTS, LEVELS, TEXT_FORMATS, log_of
 
@@ -30,14 +31,14 @@ def line(
     return TEXT.format(api=api, version=version, client=client, body=body, port=port).encode()
 
 
-def read(*lines: bytes) -> RequestLog:
-    log = RequestLog()
+def read(*lines: bytes) -> Sources:
+    sources = Sources()
     for each in lines:
-        log.read(each)
-    return log
+        sources.log.read(each)
+    return sources
 
 
-def recorded(release: str) -> tuple[RequestLog, Snapshot]:
+def recorded(release: str) -> tuple[Sources, Snapshot]:
     log = read(*log_of(release).read_bytes().splitlines(keepends=True))
     return log, log.end()
 
@@ -52,11 +53,11 @@ class TestRecordedLogs:
     @pytest.mark.parametrize("release", LEVELS)
     def test_each_request_of_a_recorded_log_is_read(self, release: str) -> None:
         log, _ = recorded(release)
-        assert log.unreadable_count == 0
+        assert log.log.unreadable_count == 0
         completed = log_of(release).read_bytes().count(COMPLETED)
-        assert log.request_count + log.broker_request_count == completed == log.completed_count > 30
-        assert log.other_line_count == log.line_count - completed > 0
-        assert log.has_text is (release in TEXT_FORMATS)
+        assert log.request_count + log.broker_request_count == completed == log.log.completed_count > 30
+        assert log.log.other_line_count == log.log.line_count - completed > 0
+        assert log.log.has_text is (release in TEXT_FORMATS)
 
     @pytest.mark.parametrize("release", LEVELS)
     def test_requests_of_brokers_and_controllers_are_left_out(self, release: str) -> None:
@@ -94,8 +95,8 @@ class TestRecordedLogs:
     def test_a_cut_line_is_counted_and_does_not_stop_the_audit(self, release: str) -> None:
         whole = next(each for each in log_of(release).read_bytes().splitlines() if COMPLETED in each)
         log = read(*(whole[:size] for size in range(len(whole)) if COMPLETED in whole[:size]))
-        assert log.unreadable_count > 0
-        assert log.unreadable_count + log.completed_count == log.line_count
+        assert log.log.unreadable_count > 0
+        assert log.log.unreadable_count + log.log.completed_count == log.log.line_count
 
     @pytest.mark.parametrize("release", HAS_SOFTWARE)
     def test_clients_that_began_before_the_log_negotiate_if_their_software_is_known(self, release: str) -> None:
@@ -116,7 +117,7 @@ class TestRecordedLogs:
 class TestLines:
     def test_lines_without_a_request_are_counted(self) -> None:
         log = read(b"\n", b"[2026] INFO started (kafka.server.KafkaServer)\n", line())
-        assert (log.line_count, log.other_line_count, log.request_count) == (3, 2, 1)
+        assert (log.log.line_count, log.log.other_line_count, log.request_count) == (3, 2, 1)
 
     @pytest.mark.parametrize(
         "text",
@@ -133,7 +134,7 @@ class TestLines:
     )
     def test_requests_that_cannot_be_read_are_counted(self, text: bytes) -> None:
         log = read(text)
-        assert (log.unreadable_count, log.request_count) == (1, 0)
+        assert (log.log.unreadable_count, log.request_count) == (1, 0)
 
     def test_a_client_without_client_id_has_an_empty_one(self) -> None:
         (client,) = read(line(client="null")).end().clients

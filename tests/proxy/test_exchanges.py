@@ -87,6 +87,26 @@ class TestFrames:
         pass_on(exchanges, b"\xff\xff\xff\xff" + asked(METADATA, 1), step)
         assert not exchanges.pending
 
+    def test_bytes_that_are_not_known_may_be_skipped_inside_a_frame(self) -> None:
+        observations = Observations()
+        exchanges = new_exchanges(observations)
+        request, behind = raw(0, 2, body=b"\0\1" + bytes(100)), asked(METADATA, 1, 2)
+        cut = 30
+        fed(exchanges.requests, request[:cut])
+        assert exchanges.requests.skip(50)
+        assert exchanges.requests.skip(10)
+        fed(exchanges.requests, request[cut + 60 :] + behind)
+        assert client_of(observations).requests == (RequestsSeen(0, 2, 1), RequestsSeen(3, 1, 1))
+
+    @pytest.mark.parametrize(("known", "skipped"), [(0, 1), (11, 1), (30, 90), (119, 2)])
+    def test_the_next_frame_is_lost_with_its_size(self, known: int, skipped: int) -> None:
+        exchanges = new_exchanges()
+        request = raw(0, 2, body=b"\0\1" + bytes(100))
+        fed(exchanges.requests, request[:known])
+        assert not exchanges.requests.skip(skipped + max(0, len(request) - 119))
+        pass_on(exchanges, asked(METADATA, 1, 2))
+        assert [request.api_key for request in exchanges.pending][-1:] == [3]
+
     def test_a_malformed_response_passes_unchanged(self) -> None:
         exchanges = new_exchanges()
         pass_on(exchanges, asked(HEARTBEAT, 4, 9))

@@ -58,7 +58,7 @@ class TestRequestLog:
         for api_key, api_version in ((18, 0), (1, 2)):
             observations.request(info, "app", api_key, api_version)
         rendered = text.render(report_of(observations, kafka_version="0.10.0", log=LOG))
-        assert "  a log has no other versions of a client: run the client with kproto run\n" in rendered
+        assert "  what clients sent to it shows no other versions: run the client with kproto run\n" in rendered
 
     def test_files_have_what_was_read(self, of_log: Report) -> None:
         assert json_file.as_object(of_log)["request_log"] == {

@@ -23,6 +23,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.messages import APIS
+from kproto_server.audit.senders import API_VERSIONS, NO_REPLICA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,11 +33,9 @@ COMPLETED = b"Completed request:"
 """Every line of a request has these bytes; `logged_request` reads no other line."""
 
 NO_RETENTION = -1
-NO_REPLICA = -1
-"""The replica id of a client."""
 UNKNOWN = "unknown"
 """Kafka's software name and version of a client that did not send them."""
-API_VERSIONS, OFFSET_COMMIT = 18, 8
+OFFSET_COMMIT = 8
 
 _UPPER = re.compile(r"(?<!^)(?=[A-Z])")
 _KEYS = {_UPPER.sub("_", name).upper(): key for key, name in APIS.items()}

@@ -10,17 +10,15 @@ nothing has decided.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kproto_server.audit.log_lines import API_VERSIONS, COMPLETED, NO_REPLICA, OFFSET_COMMIT, logged_request
-from kproto_server.observation.observe import Observations
-from kproto_server.observation.observed import Snapshot
-from kproto_server.releases.kafka_version import KafkaVersion
+from kproto_server.audit.log_lines import COMPLETED, OFFSET_COMMIT, logged_request
+from kproto_server.audit.senders import API_VERSIONS, CONTROLLER_APIS, is_of_broker, shows_sender
 from kproto_server.requests.context import ConnectionInfo
 
 if TYPE_CHECKING:
     from kproto_server.audit.log_lines import LoggedRequest
+    from kproto_server.observation.observe import Observations
 
 CONNECTIONS_MAX = 10_000
 """Connections that are followed at a time; the one that was silent for longest is forgotten. A broker has hundreds."""
@@ -28,13 +26,6 @@ WAITING_MAX = 100
 """Requests that wait on one connection; a client sends one or two."""
 LISTENERS_MAX = 100
 
-CONTROLLER_APIS = frozenset({52, 53, 54, 59, 62, 63, 70, 73, 82})
-"""Vote, BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, BrokerRegistration, BrokerHeartbeat, ControllerRegistration,
-AssignReplicasToDirs and UpdateRaftVoter, which kproto does not have: on the controllers' listener only."""
-ADD_PARTITIONS_TO_TXN, BROKERS_ADD_PARTITIONS = 24, 4
-"""From this version on only brokers send AddPartitionsToTxn (KIP-890)."""
-OFFSET_FOR_LEADER_EPOCH, NAMES_REPLICA = 23, 3
-"""From this version on OffsetForLeaderEpoch has the id of a follower. Followers of 0.11 to 2.2 begin with it."""
 RETENTION_VERSIONS = (2, 3, 4)
 
 
@@ -51,9 +42,9 @@ class _Connection:
 
 
 class RequestLog:
-    """The requests of one or more logs: `read` takes their lines, then `end` returns what was observed."""
+    """The requests of one or more logs: `read` takes their lines, `end` those that wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, observations: Observations) -> None:
         self.line_count: int = 0
         self.other_line_count: int = 0
         """Lines that are no completed request."""
@@ -65,10 +56,9 @@ class RequestLog:
         """Requests that brokers and controllers sent, and copies of clients' requests that brokers forwarded."""
         self.has_text: bool = False
         """Whether a broker older than 2.8 wrote a line."""
-        self._observations = Observations()
+        self._observations = observations
         self._connections: OrderedDict[str, _Connection] = OrderedDict()
         self._controller_listeners: set[str] = set()
-        self._newest = KafkaVersion.named()
 
     @property
     def completed_count(self) -> int:
@@ -88,20 +78,15 @@ class RequestLog:
         self.has_text = self.has_text or not request.is_json
         self._count(request)
 
-    def end(self) -> Snapshot:
-        """Count the requests that still wait, and return all counts; `read` is not called again."""
+    def end(self) -> None:
+        """Count the requests that still wait; `read` is not called again."""
         while self._connections:
             self._forget(next(iter(self._connections)))
-        # A client with a software name has sent ApiVersions, even if that was before the log began.
-        clients = self._observations.snapshot().clients
-        return Snapshot(
-            tuple(replace(seen, negotiates=seen.negotiates or bool(seen.software_name)) for seen in clients)
-        )
 
     def _count(self, request: LoggedRequest) -> None:
         connection = self._connection(request)
         is_brokers = self._is_of_brokers(request)
-        if connection.is_brokers is None and (is_brokers or _shows_sender(request)):
+        if connection.is_brokers is None and (is_brokers or shows_sender(request.api_key, request.api_version)):
             connection.is_brokers = is_brokers
             self._count_waiting(connection)
         if is_brokers or connection.is_brokers:
@@ -138,10 +123,7 @@ class RequestLog:
             self._controller_listeners.add(request.listener)
         return (
             request.is_forwarded
-            or key in CONTROLLER_APIS
-            or self._newest.is_internal(key)
-            or request.replica_id > NO_REPLICA
-            or (key == ADD_PARTITIONS_TO_TXN and request.api_version >= BROKERS_ADD_PARTITIONS)
+            or is_of_broker(key, request.api_version, request.replica_id)
             or (request.listener in self._controller_listeners and key != API_VERSIONS)
         )
 
@@ -170,10 +152,3 @@ class RequestLog:
         connection = self._connections.pop(key)
         self._count_waiting(connection)
         self._observations.disconnected(connection.info)
-
-
-def _shows_sender(request: LoggedRequest) -> bool:
-    """Return whether a request that is not of brokers is of a client; else brokers and clients send it alike."""
-    if request.api_key == OFFSET_FOR_LEADER_EPOCH:
-        return request.api_version >= NAMES_REPLICA
-    return request.api_key != API_VERSIONS

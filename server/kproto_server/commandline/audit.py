@@ -1,4 +1,4 @@
-"""`kproto audit`: the report of `kproto run` from the request logs of real brokers.
+"""`kproto audit`: the report of `kproto run` from request logs of real brokers, and from captures of network traffic.
 
 Exit codes: those of the report; 2 for a file that cannot be read or has no request, with one line on standard error.
 """
@@ -6,88 +6,105 @@ Exit codes: those of the report; 2 for a file that cannot be read or has no requ
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from kproto_server.audit.request_log import RequestLog
+from kproto_server.audit.sources import Sources
+from kproto_server.capture.packet_files import MAGIC_BYTES, BadCapture, is_capture
 from kproto_server.commandline.commands import AUDIT
 from kproto_server.commandline.reporting import publish
 from kproto_server.inspect.progress import Progress
+from kproto_server.proxy.upstream import release_of
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.report.model import LogRead, build
+from kproto_server.report.model import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
+    from kproto_server.audit.request_log import RequestLog
     from kproto_server.commandline.options import AuditOptions
 
 STANDARD_INPUT = "-"
 LINE_MAX = 64 * 1024 * 1024
 """Bytes of a line that are read at once. A response of 100,000 partitions has 20 MB; a longer line is no request."""
-PROGRESS_LINES = 1000
+READ_BYTES = 1024 * 1024
+"""The bar advances with each read of a file."""
 
 
 def audit(options: AuditOptions) -> int:
-    """Read the logs and publish the report; return the exit code.
+    """Read the files and publish the report; return the exit code.
 
     Raises:
         CommandLineError: a file cannot be read or has no request, or the release of its broker is needed.
     """
-    log = RequestLog()
+    sources = Sources()
     progress = Progress(sum(map(_size, options.files)) if sys.stderr is not None else 0, sys.stderr)
     try:
         for path in options.files:
-            _read(path, log, progress.add, needs_release=options.kafka_version is None)
+            _read(path, sources, progress.add, needs_release=options.kafka_version is None)
     finally:
         progress.clear()
-    snapshot = log.end()
-    if not log.request_count:
-        raise AUDIT.error(f"no request of a client: all {log.broker_request_count:,} requests are of brokers")
+    snapshot = sources.end()
+    if not sources.request_count:
+        raise AUDIT.error(_nothing(sources))
     report = build(
         snapshot,
-        kafka_version=options.kafka_version or KafkaVersion.named(),
+        kafka_version=options.kafka_version or (release_of(sources.served) if sources.served else KafkaVersion.named()),
         target=options.report.target,
         offsets_retention_minutes=None,
-        log=LogRead(
-            files=options.files,
-            line_count=log.line_count,
-            other_line_count=log.other_line_count,
-            unreadable_count=log.unreadable_count,
-            broker_request_count=log.broker_request_count,
-        ),
+        log=sources.log_read(),
+        capture=sources.capture_read(),
     )
     return publish(report, options.report, "audit")
 
 
-def _read(path: str, log: RequestLog, advance: Callable[[int], None], *, needs_release: bool) -> None:
-    """Read one file, a line at a time.
+def _nothing(sources: Sources) -> str:
+    if sources.broker_request_count:
+        return f"no request of a client: all {sources.broker_request_count:,} requests are of brokers"
+    tls = sources.captured.connections.tls_count
+    return "no request of a client" + (f": {tls:,} connections have TLS, which cannot be read" if tls else "")
+
+
+def _read(path: str, sources: Sources, advance: Callable[[int], None], *, needs_release: bool) -> None:
+    """Read one file.
 
     Raises:
         CommandLineError: as `audit`.
     """
-    before = log.completed_count
     try:
-        with _opened(path) as (raw, lines):
-            done = 0
-            for number, line in enumerate(_lines(lines), 1):
-                log.read(line)
-                if needs_release and log.has_text:
-                    raise AUDIT.error(
-                        f"{path!r} is of a Kafka older than 2.8: give its release, for example --kafka-version 2.0"
-                    )
-                if number % PROGRESS_LINES == 0 and path != STANDARD_INPUT:
-                    advance(raw.tell() - done)
-                    done = raw.tell()
-            if path != STANDARD_INPUT:
-                advance(raw.tell() - done)
+        with _opened(path, advance) as stream:
+            if is_capture(stream.peek(MAGIC_BYTES)):
+                sources.capture_files.append(path)
+                sources.captured.connections.read(cast("BinaryIO", stream))
+            else:
+                sources.log_files.append(path)
+                _read_log(path, cast("BinaryIO", stream), sources.log, needs_release=needs_release)
+    except BadCapture as error:
+        raise AUDIT.error(f"can't read {path!r}: {error}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise AUDIT.error(f"can't read {path!r}: not a whole gzip file ({error})") from None
     except OSError as error:
         raise AUDIT.error(f"can't read {path!r}: {error.strerror or error}") from None
+
+
+def _read_log(path: str, stream: BinaryIO, log: RequestLog, *, needs_release: bool) -> None:
+    """Read a request log, a line at a time.
+
+    Raises:
+        CommandLineError: it has no request, or the release of its broker is needed.
+    """
+    before = log.completed_count
+    for line in _lines(stream):
+        log.read(line)
+        if needs_release and log.has_text:
+            raise AUDIT.error(
+                f"{path!r} is of a Kafka older than 2.8: give its release, for example --kafka-version 2.0"
+            )
     if log.completed_count == before:
         raise AUDIT.error(
             f"no request in {path!r}: a request log has lines with 'Completed request:' "
@@ -95,18 +112,35 @@ def _read(path: str, log: RequestLog, advance: Callable[[int], None], *, needs_r
         )
 
 
+class _Counted(io.RawIOBase):
+    """A file whose reads advance the bar."""
+
+    def __init__(self, file: BinaryIO, advance: Callable[[int], None]) -> None:
+        self._file = file
+        self._advance = advance
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # of typeshed's Buffer
+        size: int = self._file.readinto(buffer)  # type: ignore[attr-defined]  # BinaryIO does not have it
+        self._advance(size)
+        return size
+
+
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Yield the file and the stream of its lines, which are the same unless the file is compressed."""
+def _opened(path: str, advance: Callable[[int], None]) -> Iterator[io.BufferedReader]:
+    """Yield the content of a file, which may be compressed."""
     if path == STANDARD_INPUT:
-        yield sys.stdin.buffer, sys.stdin.buffer
+        yield cast("io.BufferedReader", sys.stdin.buffer)
         return
-    with open(path, "rb") as raw:
+    with open(path, "rb", buffering=0) as raw:
+        counted = _Counted(cast("BinaryIO", raw), advance)
         if path.endswith(".gz"):
-            with gzip.GzipFile(fileobj=raw) as lines:
-                yield raw, cast("BinaryIO", lines)
+            with gzip.GzipFile(fileobj=io.BufferedReader(counted, READ_BYTES)) as content:
+                yield io.BufferedReader(cast("io.RawIOBase", content), READ_BYTES)
         else:
-            yield raw, raw
+            yield io.BufferedReader(counted, READ_BYTES)
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

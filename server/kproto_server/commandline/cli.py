@@ -29,7 +29,7 @@ A Kafka broker for people who test and check Kafka clients.
 commands:
   run [options] -- COMMAND  run a command beside a broker, then report on its clients
   serve [options]           run a broker until Ctrl-C
-  audit FILE...             report on clients from the request log of real brokers
+  audit FILE...             report on clients from request logs or captured traffic
   proxy --upstream BROKER   report on the clients of a real cluster from in front of it
   log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log

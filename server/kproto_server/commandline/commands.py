@@ -111,11 +111,12 @@ RUN = Command(
 )
 AUDIT = Command(
     "audit",
-    "Report what would break from the request log of real brokers (kafka.request.logger at DEBUG or TRACE, of Kafka\n"
-    "0.10 and newer), as kproto run does from a broker of its own. FILE may be compressed (.gz); - is standard input.",
+    "Report what would break, as kproto run does from a broker of its own, from what clients sent to real brokers:\n"
+    "their request log (kafka.request.logger at DEBUG or TRACE, of Kafka 0.10 and newer), or a capture of network\n"
+    "traffic (pcap or pcapng) without TLS. FILE may be compressed (.gz); - is standard input.",
     "FILE [FILE ...]",
     (
-        Option("--kafka-version", "RELEASE", "the release of the brokers; must be given if it is older than 2.8"),
+        Option("--kafka-version", "RELEASE", "the release of the brokers; must be given for a log older than 2.8"),
         TARGET,
         FAIL_ON_REMOVED,
         REPORT,
@@ -132,6 +133,7 @@ PROXY = Command(
             "--upstream", "HOST:PORT", "a broker of the cluster; the others have ports of their own as they are named"
         ),
         Option("--upstream-tls-ca", "FILE", "connect to the cluster with TLS, and trust these CA certificates (PEM)"),
+        Option("--capture", "FILE", "write what clients and brokers send, as TCP in a pcap file (Wireshark opens it)"),
         Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
         Option(
             "--port",

@@ -113,7 +113,7 @@ class ProxyOptions:
     """The options of `kproto proxy`."""
 
     __slots__ = (
-        "advertised_host", "host", "kafka_version", "log_level", "port", "port_file", "report", "upstream",
+        "advertised_host", "capture", "host", "kafka_version", "log_level", "port", "port_file", "report", "upstream",
         "upstream_tls_ca",
     )  # fmt: skip
 
@@ -129,11 +129,14 @@ class ProxyOptions:
         port_file: str | None = None,
         kafka_version: KafkaVersion | None = None,
         upstream_tls_ca: str | None = None,
+        capture: str | None = None,
     ) -> None:
         self.upstream: tuple[str, int] = upstream
         """Host and port of a broker of the cluster."""
         self.upstream_tls_ca: str | None = upstream_tls_ca
         """File of the CA certificates of the cluster; None: its listeners have no TLS."""
+        self.capture: str | None = capture
+        """File of the capture; None: nothing is captured."""
         self.report: ReportOptions = report
         self.log_level: str = log_level
         """A name in `LOG_LEVELS`."""

@@ -122,7 +122,7 @@ def audit_options(words: Sequence[str]) -> AuditOptions:
         for name, values in more.items():
             given[name] = given.get(name, []) + values if AUDIT.options[name].repeats else values
     if not files:
-        raise AUDIT.error("no request log given: write kproto audit FILE")
+        raise AUDIT.error("no file given: write kproto audit FILE")
     return AuditOptions(
         files=tuple(files),
         kafka_version=_kafka_version(AUDIT, given) if "--kafka-version" in given else None,
@@ -157,6 +157,7 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
         advertised_host=last(given, "--advertised-host") or (None if own_name is None else own_name[0]),
         port_file=port_file,
         upstream_tls_ca=last(given, "--upstream-tls-ca"),
+        capture=last(given, "--capture"),
         kafka_version=_kafka_version(PROXY, given) if "--kafka-version" in given else None,
     )
 

@@ -13,10 +13,11 @@ import trio
 from kproto.errors import UsageError
 from kproto_server.commandline import logs
 from kproto_server.commandline.output import write
-from kproto_server.commandline.reporting import publish, write_files
+from kproto_server.commandline.reporting import NOT_WRITTEN, publish, write_files
 from kproto_server.commandline.serve import SHUTDOWN_SIGNALS, AddressFile
 from kproto_server.observation.observe import Observations
 from kproto_server.proxy.proxy import Proxy
+from kproto_server.proxy.recording import Recording
 from kproto_server.proxy.upstream import CannotReach, connect, release_of, served_versions, shown_address, tls_context
 from kproto_server.report.model import Report, build
 
@@ -52,6 +53,7 @@ async def _proxy(options: ProxyOptions) -> int:
             kafka_version = release_of(served)
         else:
             (await connect(options.upstream, tls)).close()
+        recording = _recording(options.capture)
         server = Proxy(
             options.upstream,
             host=options.host,
@@ -60,6 +62,7 @@ async def _proxy(options: ProxyOptions) -> int:
             observations=observations,
             served=served,
             tls=tls,
+            recording=recording,
         )
         logs.configure(options.log_level)
         address = shown_address(next(iter(server.addresses.values())))
@@ -81,19 +84,38 @@ async def _proxy(options: ProxyOptions) -> int:
                     f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n",
                 )
             if file.write():
-                await _serve(server, signals, lambda: write_files(report(), options.report))
+                await _serve(server, signals, lambda: write_files(report(), options.report), recording)
         finally:
             server.close()
             file.remove()
-    return file.exit_code or publish(report(), options.report, "proxy")
+            if recording is not None:
+                recording.close()
+    exit_code = publish(report(), options.report, "proxy")
+    return file.exit_code or (NOT_WRITTEN if recording is not None and recording.has_failed else exit_code)
 
 
-async def _serve(server: Proxy, signals: AsyncIterator[int], write_report: Callable[[], None]) -> None:
+def _recording(path: str | None) -> Recording | None:
+    """Return the capture in a file.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    try:
+        return None if path is None else Recording(path)
+    except OSError as error:
+        raise UsageError(f"--capture: can't write {path!r}: {error.strerror}") from None
+
+
+async def _serve(
+    server: Proxy, signals: AsyncIterator[int], write_report: Callable[[], None], recording: Recording | None
+) -> None:
     """Serve until a signal arrives, and write the report meanwhile."""
 
     async def write_reports() -> None:
         while True:
             await trio.sleep(REPORT_INTERVAL_S)
+            if recording is not None:
+                recording.flush()
             # A report of a thousand clients takes a second, in which connections would wait.
             await trio.to_thread.run_sync(write_report)
 

@@ -309,6 +309,12 @@ class Observations:
                 tally.release_rows()
                 self._of_software(connection).add(tally)
 
+    def forget(self, connection: ConnectionInfo) -> None:
+        """Delete the counts of a connection."""
+        tally = self._live.pop(id(connection), None)
+        if tally is not None:
+            tally.release_rows()
+
     def reset(self) -> None:
         """Delete all counts; the software names of open connections stay."""
         with self._moving:

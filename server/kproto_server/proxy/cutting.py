@@ -13,6 +13,8 @@ from __future__ import annotations
 from kproto.framing import FRAME_SIZE_MAX
 
 SIZE_BYTES = 4
+HEADER_BYTES = SIZE_BYTES + 8
+"""Bytes that `Cutter.begin` needs of a frame with a gap: API key, version and correlation id of a request."""
 COLLECTED_MAX = SIZE_BYTES + FRAME_SIZE_MAX
 """Bytes of the largest frame that is collected: Kafka's default of ``socket.request.max.bytes``. Larger ones pass
 unread."""
@@ -66,6 +68,28 @@ class Cutter:
                     pieces.append(beginning)
                 break
         return pieces
+
+    def skip(self, count: int) -> bool:
+        """Pass over bytes that are not known; return False if the next frame cannot be found any more.
+
+        Bytes of one frame, behind its beginning, may be missing. After False, `feed` takes bytes from the beginning of
+        a frame on.
+        """
+        collected = self._collected
+        if self._passing >= count:
+            self._passing -= count
+            return True
+        if len(collected) >= HEADER_BYTES:
+            left = SIZE_BYTES + int.from_bytes(collected[:SIZE_BYTES], "big", signed=True) - len(collected) - count
+            if left >= 0:
+                beginning = bytes(collected)
+                collected.clear()
+                self._passing = left
+                self.begin(beginning)
+                return True
+        collected.clear()
+        self._passing = 0
+        return False
 
     def collects(self, beginning: bytearray, end: int) -> int:
         """Return the bytes of a frame of ``end`` bytes after which its rest passes, of which ``beginning`` is known."""

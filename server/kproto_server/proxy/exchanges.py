@@ -74,18 +74,29 @@ class Exchanges:
         observations: Observations,
         info: ConnectionInfo,
         served: Mapping[int, tuple[int, int]],
-        address_of: AddressOf,
+        address_of: AddressOf | None,
     ) -> None:
-        """``served``: the API versions of the cluster."""
+        """Count from the first byte of a connection on.
+
+        Args:
+            served: the API versions of the cluster.
+            address_of: None: responses keep the addresses of brokers.
+        """
         self.observations: Observations = observations
         self.info: ConnectionInfo = info
         self.served: Mapping[int, tuple[int, int]] = served
-        self.address_of: AddressOf = address_of
+        self.address_of: AddressOf | None = address_of
         self.pending: deque[Pending] = deque()
         self.client_id: str = ""
         """That of the latest request."""
         self.requests: Requests = Requests(self)
         self.responses: Responses = Responses(self)
+
+    def requested(self, header: ReceivedHeader, frame: bytes) -> None:
+        """Take notice of a request, of which at least the beginning is known."""
+
+    def offered(self, served: dict[int, tuple[int, int]]) -> None:
+        """Take notice of the API versions in a response."""
 
     def broker_closed(self) -> str | None:
         """Note that the broker has closed the connection; return the reason if a request shows it, and count it."""
@@ -148,6 +159,7 @@ class Requests(Cutter):
         self._has_tokens = key == SASL_HANDSHAKE and version == 0
         client_id = exchanges.client_id = client_id or ""
         exchanges.observations.request(exchanges.info, client_id, key, version)
+        exchanges.requested(header, frame)
         software = None
         try:
             if key == PRODUCE and not _acks(frame, header):  # newer versions begin alike so far
@@ -270,9 +282,11 @@ class Responses(Cutter):
         codec = registry.codec(key, version)
         _, position = message_codec(ResponseHeader, codec.response_header_version).decode(frame, SIZE_BYTES)
         response, _ = codec.decode_response(frame, position)
+        if key == API_VERSIONS:
+            exchanges.offered({row.api_key: (row.min_version, row.max_version) for row in response.api_keys})
         if codes := error_codes(response):
             exchanges.observations.errors(exchanges.info, request.client_id, key, version, codes)
-        changed = rewritten(response, exchanges.address_of)
+        changed = response if exchanges.address_of is None else rewritten(response, exchanges.address_of)
         if changed is response:
             return frame
         body = frame[SIZE_BYTES:position] + codec.encode_response(changed)

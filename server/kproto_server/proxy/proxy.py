@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto_server.observation.observe import Observations
+    from kproto_server.proxy.recording import Recording
     from kproto_server.proxy.rewriting import Address
 
 logger = logging.getLogger("kproto")
@@ -49,6 +50,7 @@ class Proxy:
         observations: Observations,
         served: Mapping[int, tuple[int, int]],
         tls: ssl.SSLContext | None = None,
+        recording: Recording | None = None,
     ) -> None:
         """Listen for the clients of ``upstream``.
 
@@ -57,6 +59,7 @@ class Proxy:
             advertised_host: the host that clients receive.
             served: the API versions of the cluster.
             tls: for the connections to brokers; None: they have no TLS.
+            recording: captures what clients and brokers send; None: nothing does.
 
         Raises:
             CannotListen: the address is in use.
@@ -66,6 +69,7 @@ class Proxy:
         self._observations = observations
         self._served = served
         self._tls = tls
+        self._recording = recording
         (first,) = open_sockets(host, (port,))
         self._port = port
         """The port of the newest listener; 0: each has a free one."""
@@ -178,8 +182,13 @@ class Proxy:
         self, broker: Address, client: socket.socket, upstream: socket.socket, info: ConnectionInfo
     ) -> None:
         exchanges = Exchanges(self._observations, info, self._served, self.address_of)
-        relay = Relay(client, upstream, exchanges)
-        await relay.run()
+        captured = None if self._recording is None else self._recording.connection(client, upstream)
+        relay = Relay(client, upstream, exchanges, captured)
+        try:
+            await relay.run()
+        finally:
+            if captured is not None:
+                captured.closed(by_broker=not relay.has_client_ended)
         if not relay.has_client_ended:
             reason = exchanges.broker_closed() or "it may have ended"
             logger.info(

@@ -16,6 +16,7 @@ from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
 
 if TYPE_CHECKING:
     from kproto_server.proxy.exchanges import Exchanges
+    from kproto_server.proxy.recording import RecordedConnection
 
 READ_MAX_BYTES = 1024 * 1024
 """Bytes that are read at once: many of a connection that fills its reads."""
@@ -28,10 +29,17 @@ LAST_REQUESTS_S = 30.0
 class Relay:
     """One client's connection and the one to its broker; the caller closes both sockets, which do not block."""
 
-    def __init__(self, client: socket.socket, broker: socket.socket, exchanges: Exchanges) -> None:
+    def __init__(
+        self,
+        client: socket.socket,
+        broker: socket.socket,
+        exchanges: Exchanges,
+        captured: RecordedConnection | None = None,
+    ) -> None:
         self._client = client
         self._broker = broker
         self._exchanges = exchanges
+        self._captured = captured
         self._has_room = trio.Event()
         self.has_client_ended: bool = False
         """Whether the client has ended the connection; else the broker has."""
@@ -53,6 +61,8 @@ class Relay:
         exchanges, size = self._exchanges, READ_MIN_BYTES
         while data := await receive(self._client, size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
+            if self._captured is not None:
+                self._captured.sent(data)
             if not await send(self._broker, exchanges.requests.feed(data)):
                 return  # the other task reads the broker's last responses, and its end
             while len(exchanges.pending) >= PENDING_MAX:
@@ -69,6 +79,8 @@ class Relay:
         exchanges, size, has_client = self._exchanges, READ_MIN_BYTES, True
         while data := await receive(self._broker, size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
+            if self._captured is not None:
+                self._captured.received(data)
             pieces = exchanges.responses.feed(data)
             self._has_room.set()
             has_client = has_client and await send(self._client, pieces)

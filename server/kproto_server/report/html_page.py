@@ -39,9 +39,9 @@ def _head(report: Report, title: str) -> Iterator[str]:
     if report.run is not None:
         command, ended = escape(phrases.command(report.run)), escape(phrases.ended(report.run))
         yield f'<p class="soft small"><code>{command}</code><br>{ended}</p>'
-    if report.log is not None:
-        names = ", ".join(f"<code>{escape(phrases.plain(name))}</code>" for name in report.log.files)
-        yield f'<p class="soft small">request log: {names}<br>{phrases.log(report.log)}; {phrases.NOT_IN_LOGS}</p>'
+    for source in phrases.sources(report):
+        names = ", ".join(f"<code>{escape(phrases.plain(name))}</code>" for name in source.files)
+        yield f'<p class="soft small">{source.name}: {names}<br>{source.text}</p>'
     yield f'<p class="soft small">broker: {escape(phrases.broker(report))}</p>'
     yield "</header>"
 

@@ -37,6 +37,7 @@ def as_object(report: Report) -> dict[str, Any]:
         ],
         "run": _run(report),
         "request_log": _request_log(report),
+        "capture": _capture(report),
         "retention": _retention(report),
         "clients": [_client(client) for client in report.clients],
     }
@@ -62,6 +63,21 @@ def _request_log(report: Report) -> dict[str, Any] | None:
         "lines_without_request": report.log.other_line_count,
         "unreadable_requests": report.log.unreadable_count,
         "requests_of_brokers": report.log.broker_request_count,
+    }
+
+
+def _capture(report: Report) -> dict[str, Any] | None:
+    if report.capture is None:
+        return None
+    return {
+        "files": list(report.capture.files),
+        "packets": report.capture.packet_count,
+        "connections": report.capture.connection_count,
+        "tls_connections": report.capture.tls_connection_count,
+        "gaps": report.capture.lost_count,
+        "lost_bytes": report.capture.lost_bytes,
+        "unread_bytes": report.capture.unread_bytes,
+        "requests_of_brokers": report.capture.broker_request_count,
     }
 
 

@@ -45,9 +45,9 @@ def _head(report: Report) -> Iterator[str]:
     if report.run is not None:
         yield f"- command: {_code(phrases.command(report.run))}"
         yield f"- {phrases.ended(report.run)}"
-    if report.log is not None:
-        yield f"- request log: {', '.join(_code(phrases.plain(name)) for name in report.log.files)}"
-        yield f"- {phrases.log(report.log)}; {phrases.NOT_IN_LOGS}"
+    for source in phrases.sources(report):
+        yield f"- {source.name}: {', '.join(_code(phrases.plain(name)) for name in source.files)}"
+        yield f"- {source.text}"
     yield f"- broker: {phrases.broker(report)}"
     clients, requests = phrases.plural(len(report.clients), "client"), phrases.plural(report.request_count, "request")
     yield f"- {clients}, {requests}"

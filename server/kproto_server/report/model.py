@@ -64,6 +64,25 @@ class LogRead:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptureRead:
+    """The captures of network traffic that a report is about."""
+
+    files: tuple[str, ...]
+    packet_count: int
+    connection_count: int
+    """Connections of Kafka."""
+    tls_connection_count: int
+    """Connections with TLS, which cannot be read."""
+    lost_count: int
+    """Places at which the capture lacks bytes."""
+    lost_bytes: int
+    unread_bytes: int
+    """Bytes of Kafka's connections that are behind lost ones, or before the first request."""
+    broker_request_count: int
+    """Requests that brokers and controllers sent to each other, which the report leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """One API in one version from one client."""
 
@@ -160,7 +179,9 @@ class Report:
     """The patch releases of the target's line that serve other versions; None: there are none."""
     run: Run | None = None
     log: LogRead | None = None
-    """None: kproto was the broker."""
+    """None: no request log was read."""
+    capture: CaptureRead | None = None
+    """None: no capture was read."""
 
     @cached_property
     def request_count(self) -> int:
@@ -205,6 +226,7 @@ def build(
     offsets_retention_minutes: int | None,
     run: Run | None = None,
     log: LogRead | None = None,
+    capture: CaptureRead | None = None,
 ) -> Report:
     """Return the report on a broker of `kafka_version`: each request seen is checked against `target`.
 
@@ -219,6 +241,7 @@ def build(
         other_patch_releases=other_patch_releases(target),
         run=run,
         log=log,
+        capture=capture,
     )
 
 

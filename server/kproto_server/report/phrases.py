@@ -10,10 +10,10 @@ from kproto_server.report.model import api_name, error_name, is_retriable
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.report.model import Client, LogRead, Report, Retention, Run, Sent
+    from kproto_server.report.model import CaptureRead, Client, LogRead, Report, Retention, Run, Sent
 
 UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 
@@ -138,20 +138,52 @@ def ended(run: Run) -> str:
 
 def broker(report: Report) -> str:
     if report.kafka_version.is_latest:
-        return "all releases at once" if report.log is None else "Kafka 2.8 or newer, by the format of its request log"
+        if report.log is not None:
+            return "Kafka 2.8 or newer, by the format of its request log"
+        return "all releases at once" if report.capture is None else "not known, or all releases at once"
     return f"Kafka {report.kafka_version.name}"
 
 
-def log(read: LogRead) -> str:
-    """Return what was read of request logs, one clause."""
-    others = f"{plural(read.other_line_count, 'line')} of {read.line_count:,} without a request"
-    unreadable = f"{plural(read.unreadable_count, 'request')} not readable"
-    brokers = f"{plural(read.broker_request_count, 'request')} of brokers left out"
-    return ", ".join((others, *([unreadable] if read.unreadable_count else []), brokers))
+class Source(NamedTuple):
+    """What a report was read from, of one kind of files."""
+
+    name: str
+    files: tuple[str, ...]
+    text: str
+    """What was read, in clauses."""
 
 
 NOT_IN_LOGS = "hosts and principals are left out; a request log has no connections that the broker closed"
 """What a report on request logs does not have."""
+
+
+def sources(report: Report) -> Iterator[Source]:
+    """Yield what a report was read from; nothing if kproto was the broker."""
+    if report.log is not None:
+        yield Source("request log", report.log.files, f"{_log(report.log)}; {NOT_IN_LOGS}")
+    if report.capture is not None:
+        yield Source("capture", report.capture.files, _capture(report.capture))
+
+
+def _log(read: LogRead) -> str:
+    others = f"{plural(read.other_line_count, 'line')} of {read.line_count:,} without a request"
+    unreadable = f"{plural(read.unreadable_count, 'request')} not readable"
+    return ", ".join((others, *([unreadable] if read.unreadable_count else []), _of_brokers(read)))
+
+
+def _capture(read: CaptureRead) -> str:
+    clauses = [plural(read.packet_count, "packet"), plural(read.connection_count, "connection"), _of_brokers(read)]
+    if read.tls_connection_count:
+        clauses.append(f"{plural(read.tls_connection_count, 'connection')} with TLS not readable")
+    if read.lost_count:
+        clauses.append(f"{plural(read.lost_count, 'gap')} of lost packets, {plural(read.lost_bytes, 'byte')}")
+    if read.unread_bytes:
+        clauses.append(f"{plural(read.unread_bytes, 'byte')} of cut requests and responses not read")
+    return ", ".join(clauses)
+
+
+def _of_brokers(read: LogRead | CaptureRead) -> str:
+    return f"{plural(read.broker_request_count, 'request')} of brokers left out"
 
 
 def why(sent: Sent, client: Client, target: str) -> str:

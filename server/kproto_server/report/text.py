@@ -50,7 +50,7 @@ def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved
         *_other_verdicts(report),
         *_commits(report),
         *_errors(report),
-        *_log(report),
+        *_sources(report),
     ]
     shown = [_painted(part, style if color else PLAIN) for text, style in lines for part in _wrapped(text, width)]
     return "".join(f"{line}\n" for line in (*shown, *(f"whole report: {path}" for path in saved_as)))
@@ -144,9 +144,9 @@ def _other_verdicts(report: Report) -> Iterator[Line]:
 
 
 def _way_to_decide(report: Report) -> str:
-    if report.log is None:
+    if report.log is None and report.capture is None:
         return "run again with --kafka-version latest"
-    return "a log has no other versions of a client: run the client with kproto run"
+    return "what clients sent to it shows no other versions: run the client with kproto run"
 
 
 def _commits(report: Report) -> Iterator[Line]:
@@ -167,10 +167,11 @@ def _errors(report: Report) -> Iterator[Line]:
         yield from _table([(api, phrases.times(count), error) for api, error, count in rows])
 
 
-def _log(report: Report) -> Iterator[Line]:
-    if report.log is not None:
-        yield Line(f"read {phrases.plural(len(report.log.files), 'file')}: {phrases.log(report.log)}")
-        yield Line(f"  {phrases.NOT_IN_LOGS}")
+def _sources(report: Report) -> Iterator[Line]:
+    for source in phrases.sources(report):
+        first, *more = source.text.split("; ")
+        yield Line(f"read {phrases.plural(len(source.files), 'file')}: {first}")
+        yield from (Line(f"  {clause}") for clause in ["; ".join(more)] if clause)
 
 
 def _closed(report: Report, names: Mapping[str, str]) -> Iterator[Line]:

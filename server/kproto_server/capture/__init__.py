@@ -1,0 +1,1 @@
+"""Captures of network traffic: pcap and pcapng files, TCP streams put together, and the writer of `kproto proxy`."""
