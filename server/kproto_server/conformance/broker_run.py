@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from kproto.codes import ErrorCode
-from kproto.declaration import Struct, fields_of
 from kproto.errors import DecodeError, FrameTooLarge, KprotoError
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
@@ -24,10 +23,10 @@ from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsReques
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.registry import versions
+from kproto_server.comparison import comparable
 from kproto_server.conformance.broker_cases import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import TracebackType
 
     from kproto.message import Request
@@ -43,32 +42,6 @@ GROUPS_ASKED = 64
 NOT_READY = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 READY_S = 30.0
 """How long a new topic and the first coordinator may take."""
-VARIES = frozenset(
-    [
-        "throttle_time_ms",
-        "node_id",
-        "host",
-        "port",
-        "rack",
-        "cluster_id",
-        "controller_id",
-        "topic_id",
-        "leader_id",
-        "replica_nodes",
-        "isr_nodes",
-        "leader_epoch",
-        "current_leader",
-        "error_message",
-        "supported_features",
-        "finalized_features",
-        "finalized_features_epoch",
-        "zk_migration_ready",
-        "session_id",
-        "node_endpoints",
-        "brokers",
-    ]
-)
-"""Fields that vary from cluster to cluster, or with the wording of a release."""
 
 
 class BrokerNotUsable(KprotoError):
@@ -230,20 +203,7 @@ class BrokerUnderTest:
             self._ask(request, self._newest(20, 5))
 
     def _comparable(self, value: Any) -> Any:
-        if isinstance(value, Struct):
-            if type(value).__name__ == "ApiVersion":
-                return f"{value.api_key}:{value.min_version}-{value.max_version}"  # type: ignore[attr-defined]
-            return {
-                field.name: self._comparable(found)
-                for field in fields_of(type(value))
-                if field.name not in VARIES and (found := getattr(value, field.name)) != field.default
-            }
-        if isinstance(value, tuple | list):
-            items: Sequence[Any] = [self._comparable(item) for item in value]
-            return sorted(items) if items and isinstance(items[0], str) else items
-        if isinstance(value, str):
-            return value.replace(self._group, "GROUP").replace(self._prefix, "PREFIX")
-        return value if isinstance(value, int | float | None) else f"{len(value)} bytes"
+        return comparable(value, lambda text: text.replace(self._group, "GROUP").replace(self._prefix, "PREFIX"))
 
 
 def _is_loading(response: Any) -> bool:
