@@ -71,7 +71,7 @@ IDENTITIES = (
     "resource_name",
     "error_code",
 )
-"""Fields whose values tell the elements of an array apart, which brokers send in any order."""
+"""Fields that identify the elements of an array, which brokers send in any order."""
 
 
 def comparable(value: Any, renamed: Callable[[str], str], varies: Collection[str] = VARIES) -> Any:

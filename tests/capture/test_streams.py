@@ -84,7 +84,7 @@ def test_lost_segments_are_missing_and_the_others_in_place(
     pieces = [piece for at, data in arrived for piece in stream.add((start + at) % SEQUENCES, data, 0)]
     pieces += stream.release()
     known = {position for at, data in arrived for position in range(at, at + len(data))}
-    seen = b"".join(piece if isinstance(piece, bytes) else b"\xff" * piece.count for piece in pieces)
+    seen = b"".join(piece if isinstance(piece, bytes) else b"\xff" * piece.byte_count for piece in pieces)
     assert len(seen) == max(known, default=-1) + 1
     assert all(byte == (DATA[at] if at in known else 0xFF) for at, byte in enumerate(seen))
     assert stream.waiting_bytes == 0

@@ -14,7 +14,16 @@ from kproto_server.observation.observe import Observations
 from kproto_server.report import files, html_page, json_file, markdown, phrases, text
 from kproto_server.report.model import Report
 from kproto_server.requests.context import ConnectionInfo
-from tests.report.samples import FINISHED, LOG, NO_FORWARD_SECRECY, conversation, everything, old_consumer, report_of
+from tests.report.samples import (
+    CAPTURE,
+    FINISHED,
+    LOG,
+    NO_FORWARD_SECRECY,
+    conversation,
+    everything,
+    old_consumer,
+    report_of,
+)
 
 HOSTILE = "\x1b[2J<script>alert(1)</script>|`x`\n# head\x07\u202e&amp;"
 
@@ -229,9 +238,16 @@ class TestJson:
         documented = set(
             re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:array|integer|string|boolean|object|number)", document, re.M)
         )
-        of_log = report_of(everything(), target="4.0", run=FINISHED, log=LOG)
+        of_sources = report_of(everything(), target="4.0", run=FINISHED, log=LOG, capture=CAPTURE)
         assert set(fields(json.loads(json_file.render(full)))) < documented
-        assert set(fields(json.loads(json_file.render(of_log)))) == documented
+        assert set(fields(json.loads(json_file.render(of_sources)))) == documented
+
+    def test_each_format_has_what_was_read(self) -> None:
+        of_capture = report_of(everything(), target="4.0", capture=CAPTURE)
+        for render in (text.render, markdown.render, html_page.render):
+            shown = " ".join(render(of_capture).split())
+            assert "9,000 packets, 12 connections, 60 requests of brokers left out, 2 connections with TLS not" in shown
+            assert "3 gaps of lost packets, 4,380 bytes, 100 bytes of cut requests and responses not read" in shown
 
     def test_a_version_that_breaks_is_listed_with_its_client(self, full: Report) -> None:
         found = json.loads(json_file.render(full))

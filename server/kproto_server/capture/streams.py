@@ -56,7 +56,7 @@ NOT_KNOWN = -1
 class Missing(NamedTuple):
     """Bytes that the capture does not have."""
 
-    count: int
+    byte_count: int
 
 
 class Stream:
@@ -233,8 +233,8 @@ class Connections:
         for piece in take():
             if isinstance(piece, Missing):
                 self.lost_count += 1
-                self.lost_bytes += piece.count
-                connection.reader.missing(side, piece.count)
+                self.lost_bytes += piece.byte_count
+                connection.reader.missing(side, piece.byte_count)
             else:
                 connection.reader.received(side, piece, self._time_ns)
         self._waiting_bytes += stream.waiting_bytes - before

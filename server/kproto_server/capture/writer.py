@@ -125,7 +125,7 @@ def _mapped(end: Endpoint) -> Endpoint:
 
 
 def _checksum(header: bytes) -> bytes:
-    total = sum(struct.unpack(">10H", header))
+    total: int = sum(struct.unpack(">10H", header))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return (~total & 0xFFFF).to_bytes(2, "big")

@@ -91,6 +91,22 @@ class Command:
             raise self.error(f"unexpected argument {rest[0]!r}: this command takes {takes}")
         return given, rest
 
+    def parse_files(self, arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+        """Return the same if the options may stand before, between and after the arguments, which are files.
+
+        Raises:
+            CommandLineError: as `parse`.
+            HelpRequested: as `parse`.
+        """
+        given, rest = self.parse(arguments)
+        files = []
+        while rest:
+            files.append(rest[0])
+            more, rest = self.parse(rest[1:])
+            for name, values in more.items():
+                given[name] = given.get(name, []) + values if self.options[name].repeats else values
+        return given, files
+
     def error(self, text: str) -> CommandLineError:
         """Return an error that names this subcommand."""
         return CommandLineError(f"kproto {self.name}: {text}")

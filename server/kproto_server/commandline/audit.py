@@ -6,17 +6,16 @@ Exit codes: those of the report; 2 for a file that cannot be read or has no requ
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import sys
 import zlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from kproto_server.audit.sources import Sources
 from kproto_server.capture.packet_files import MAGIC_BYTES, BadCapture, is_capture
 from kproto_server.commandline.commands import AUDIT
 from kproto_server.commandline.reporting import publish
+from kproto_server.commandline.source_files import opened
 from kproto_server.inspect.progress import Progress
 from kproto_server.proxy.upstream import release_of
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -29,11 +28,8 @@ if TYPE_CHECKING:
     from kproto_server.audit.request_log import RequestLog
     from kproto_server.commandline.options import AuditOptions
 
-STANDARD_INPUT = "-"
 LINE_MAX = 64 * 1024 * 1024
 """Bytes of a line that are read at once. A response of 100,000 partitions has 20 MB; a longer line is no request."""
-READ_BYTES = 1024 * 1024
-"""The bar advances with each read of a file."""
 
 
 def audit(options: AuditOptions) -> int:
@@ -77,7 +73,7 @@ def _read(path: str, sources: Sources, advance: Callable[[int], None], *, needs_
         CommandLineError: as `audit`.
     """
     try:
-        with _opened(path, advance) as stream:
+        with opened(path, advance) as stream:
             if is_capture(stream.peek(MAGIC_BYTES)):
                 sources.capture_files.append(path)
                 sources.captured.connections.read(cast("BinaryIO", stream))
@@ -110,37 +106,6 @@ def _read_log(path: str, stream: BinaryIO, log: RequestLog, *, needs_release: bo
             f"no request in {path!r}: a request log has lines with 'Completed request:' "
             "(kafka.request.logger at DEBUG or TRACE)"
         )
-
-
-class _Counted(io.RawIOBase):
-    """A file whose reads advance the bar."""
-
-    def __init__(self, file: BinaryIO, advance: Callable[[int], None]) -> None:
-        self._file = file
-        self._advance = advance
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # of typeshed's Buffer
-        size: int = self._file.readinto(buffer)  # type: ignore[attr-defined]  # BinaryIO does not have it
-        self._advance(size)
-        return size
-
-
-@contextmanager
-def _opened(path: str, advance: Callable[[int], None]) -> Iterator[io.BufferedReader]:
-    """Yield the content of a file, which may be compressed."""
-    if path == STANDARD_INPUT:
-        yield cast("io.BufferedReader", sys.stdin.buffer)
-        return
-    with open(path, "rb", buffering=0) as raw:
-        counted = _Counted(cast("BinaryIO", raw), advance)
-        if path.endswith(".gz"):
-            with gzip.GzipFile(fileobj=io.BufferedReader(counted, READ_BYTES)) as content:
-                yield io.BufferedReader(cast("io.RawIOBase", content), READ_BYTES)
-        else:
-            yield io.BufferedReader(counted, READ_BYTES)
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

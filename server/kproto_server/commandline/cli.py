@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, audit, proxy, log, report, scenario, conform or completion, see kproto --help"
+ALL_COMMANDS = "use run, serve, audit, proxy, replay, diff, log, report, scenario, conform or completion, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -31,6 +31,8 @@ commands:
   serve [options]           run a broker until Ctrl-C
   audit FILE...             report on clients from request logs or captured traffic
   proxy --upstream BROKER   report on the clients of a real cluster from in front of it
+  replay FILE HOST:PORT     send captured requests to a broker and compare its responses
+  diff A B                  compare the responses in two captures
   log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log
   log export DIR            write its rows as Parquet or Arrow
@@ -84,6 +86,14 @@ def _command(words: list[str]) -> int:
             return _audit(rest)
         case ["proxy", *rest]:
             return _proxy(rest)
+        case ["replay", *rest]:
+            from kproto_server.commandline.replay import replay
+
+            return replay(rest)
+        case ["diff", *rest]:
+            from kproto_server.commandline.replay import diff
+
+            return diff(rest)
         case ["log", *rest]:
             return _log(rest)
         case ["help", "log", *rest]:

@@ -1,4 +1,4 @@
-"""The options of `kproto serve`, `run`, `audit` and `proxy`, for the help, the parser and shell completion."""
+"""The options of the commands of one word, for the help, the parser and shell completion."""
 
 from __future__ import annotations
 
@@ -149,11 +149,37 @@ PROXY = Command(
         LOG_LEVEL,
     ),
 )
+REPLAY = Command(
+    "replay",
+    "Send the requests of a capture (pcap or pcapng) to a broker as their client, in their order, with the ids that\n"
+    "this broker gives, and show the first responses that differ from the captured ones.",
+    "FILE HOST:PORT",
+    (
+        Option("--capture", "FILE", "write what is sent and received, as TCP in a pcap file"),
+        Option("--timeout", "SECONDS", "how long to wait for each response (default 30)"),
+        Option("--report", "FILE", "write all responses that differ: .json"),
+    ),
+)
+DIFF = Command(
+    "diff",
+    "Show the first responses in which two captures (pcap or pcapng) of the same client differ, decoded, without what\n"
+    "varies by nature: ids, addresses, times.",
+    "A B",
+    (REPLAY.options["--report"],),
+)
 COMPLETION = Command(
     "completion",
     "Print the completion of kproto's commands and options for a command interpreter: bash, zsh or fish.",
     "bash|zsh|fish",
     (),
 )
-COMMANDS = {"serve": SERVE, "run": RUN, "audit": AUDIT, "proxy": PROXY, "completion": COMPLETION}
+COMMANDS = {
+    "serve": SERVE,
+    "run": RUN,
+    "audit": AUDIT,
+    "proxy": PROXY,
+    "replay": REPLAY,
+    "diff": DIFF,
+    "completion": COMPLETION,
+}
 """The commands of one word; `kproto log`, `scenario` and `conform` have tables of their own."""

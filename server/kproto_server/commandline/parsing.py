@@ -114,13 +114,7 @@ def audit_options(words: Sequence[str]) -> AuditOptions:
     """
     from kproto_server.commandline.options import AuditOptions
 
-    given, rest = AUDIT.parse(words)
-    files = []
-    while rest:
-        files.append(rest[0])
-        more, rest = AUDIT.parse(rest[1:])
-        for name, values in more.items():
-            given[name] = given.get(name, []) + values if AUDIT.options[name].repeats else values
+    given, files = AUDIT.parse_files(words)
     if not files:
         raise AUDIT.error("no file given: write kproto audit FILE")
     return AuditOptions(
@@ -149,7 +143,7 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
         raise PROXY.error("no cluster given: write --upstream HOST:PORT")
     own_name = _own_name(host)
     return ProxyOptions(
-        upstream=_address(PROXY, "--upstream", upstream),
+        upstream=address(PROXY, "--upstream", upstream, "--upstream HOST:PORT"),
         report=_report(PROXY, given),
         log_level=_log_level(PROXY, given, "info"),
         host=host,
@@ -162,11 +156,15 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
     )
 
 
-def _address(command: Command, name: str, text: str) -> tuple[str, int]:
-    """Return host and port of HOST:PORT; an IPv6 address stands in brackets."""
+def address(command: Command, name: str, text: str, form: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT; an IPv6 address stands in brackets.
+
+    Raises:
+        CommandLineError: the text is no address; the error has the ``form`` to write.
+    """
     host, _, port = text.rpartition(":")
     if not host or (":" in host) != (host[0] == "[" and host[-1] == "]"):
-        raise command.error(f"{name} can't be {text!r}: write {command.options[name].head}")
+        raise command.error(f"{name} can't be {text!r}: write {form}")
     return host.strip("[]"), whole_number(command, name, port, 1, PORT_MAX)
 
 

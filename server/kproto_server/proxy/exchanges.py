@@ -162,7 +162,7 @@ class Requests(Cutter):
         exchanges.requested(header, frame)
         software = None
         try:
-            if key == PRODUCE and not _acks(frame, header):  # newer versions begin alike so far
+            if key == PRODUCE and not acks(frame, header):  # newer versions begin alike so far
                 return
             if is_known:
                 software = self._read_body(frame, header, client_id)
@@ -197,7 +197,7 @@ class Requests(Cutter):
         self._exchanges.pending.append(Pending(correlation_id, key, version, self._exchanges.client_id, False))
 
 
-def _acks(frame: bytes, header: ReceivedHeader) -> int:
+def acks(frame: bytes, header: ReceivedHeader) -> int:
     """Return the acks of a Produce request: 0, 1 or -1.
 
     Raises:

@@ -1,0 +1,1 @@
+"""Captured traffic again: sent to another broker (`kproto replay`), and compared (`kproto diff`)."""

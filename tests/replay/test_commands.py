@@ -1,0 +1,198 @@
+"""`kproto replay` and `kproto diff` with captures of real clients in front of kproto's brokers.
+
+Method. A proxy captures kafka-python; the capture is sent to brokers of other releases, and the captures of both are
+compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from kproto_server.broker.broker import Broker
+from kproto_server.capture.writer import CapturedConnection
+from kproto_server.commandline import cli
+from kproto_server.network.listening import reserve
+from tests.capture.packets import captured, pcap
+from tests.commandline.commands import LIMIT_S, kproto
+from tests.proxy.exchanged import asked, response
+from tests.proxy.proxies import proxy_of
+from tests.proxy.test_capture import PROGRAM
+
+TWO_MEMBERS = """
+import os, threading
+from kafka import KafkaConsumer
+servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
+is_alone, are_two = threading.Event(), threading.Barrier(2)
+
+def consume(number):
+    consumer = KafkaConsumer("orders", bootstrap_servers=servers, client_id=f"member-{number}", group_id="pair",
+                             heartbeat_interval_ms=100, enable_auto_commit=False, auto_offset_reset="earliest")
+    while len(consumer.assignment()) != 1:
+        consumer.poll(100)
+        if len(consumer.assignment()) == 2:
+            is_alone.set()
+    are_two.wait(30)
+    consumer.commit()
+    consumer.close()
+
+threads = [threading.Thread(target=consume, args=(number,)) for number in (1, 2)]
+threads[0].start()
+is_alone.wait(30)
+threads[1].start()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("captured")
+    path = folder / "kafka.pcap"
+    with (
+        Broker.running(kafka_version="3.9", settings={"num.partitions": "2"}) as broker,
+        proxy_of(broker.bootstrap_servers, folder, "--capture", str(path)) as proxy,
+    ):
+        variables = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": proxy.address}
+        for program in (PROGRAM, TWO_MEMBERS):
+            subprocess.run([sys.executable, "-c", program], env=variables, timeout=LIMIT_S, check=True)
+        proxy.end()
+    return path
+
+
+@pytest.fixture
+def same_broker() -> Iterator[str]:
+    with Broker.running(kafka_version="3.9", settings={"num.partitions": "2"}) as broker:
+        yield broker.bootstrap_servers
+
+
+def test_the_same_release_responds_alike(capture: Path, same_broker: str, tmp_path: Path) -> None:
+    """Members, generations, producers and topics have other ids there."""
+    again = tmp_path / "again.pcap"
+    done = kproto("replay", str(capture), same_broker, "--capture", str(again))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ": 0 of " in done.stdout
+    assert "not sent" not in done.stdout
+    done = kproto("diff", str(capture), str(again))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_another_release_differs_in_what_it_offers_first(capture: Path, tmp_path: Path) -> None:
+    report = tmp_path / "differing.json"
+    with Broker.running(kafka_version="4.0", settings={"num.partitions": "2"}) as broker:
+        done = kproto("replay", str(capture), broker.bootstrap_servers, "--report", str(report))
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("connection "))
+    assert "ApiVersions v4" in lines[first] or "ApiVersions v3" in lines[first]
+    assert "api_keys" in lines[first + 1]
+    everything = json.loads(report.read_text())
+    assert everything[0]["fields"][0]["path"].startswith("api_keys")
+    assert f"{len(everything)} of " in lines[0]
+
+
+def beat(code: int, version: int = 4) -> list[bytes]:
+    """Return a request and its response."""
+    request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    return [asked(request, version), response(HeartbeatResponse(error_code=code), version)]
+
+
+def heartbeats(folder: Path, *codes: int) -> Path:
+    """Return a capture of heartbeats, of one connection, that get these error codes."""
+
+    def write(connection: CapturedConnection) -> None:
+        for code in codes:
+            request, response_frame = beat(code)
+            connection.sent(request)
+            connection.received(response_frame)
+
+    path = folder / f"{'-'.join(map(str, codes))}.pcap"
+    path.write_bytes(pcap(captured(folder, write)))
+    return path
+
+
+def test_diff_shows_the_first_responses_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = heartbeats(tmp_path, 0, 25, 0, 14), heartbeats(tmp_path, 0, 22, 0, 0, 0)
+    assert cli.main(["diff", str(one), str(other)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "kproto: 1 of 3 responses differ",
+        "  1 pair of responses with a retriable error not compared",
+        "  1 response in one of the captures only",
+        "connection 1, app, request 2: Heartbeat v4",
+        "  error_code: A UNKNOWN_MEMBER_ID, B ILLEGAL_GENERATION",
+    ]
+    assert cli.main(["diff", str(one), str(one)]) == 0
+
+
+def test_only_the_first_responses_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = heartbeats(tmp_path, *[25] * 14), heartbeats(tmp_path, *[0] * 14)
+    assert cli.main(["diff", str(one), str(other)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if line.startswith("connection ")]) == 10
+    assert lines[-1] == "and 4 responses more"
+
+
+def test_a_broker_that_closes_the_connection_differs_and_the_rest_is_not_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = heartbeats(tmp_path, 25, 25, 25)
+    with Broker.running(kafka_version="0.11.0") as broker:  # Heartbeat v4 is not served
+        address = broker.bootstrap_servers
+        assert cli.main(["replay", str(path), address]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"kproto: 1 request of 1 connection sent to {address}: 1 of 1 responses differ",
+        "  2 requests behind the end of a connection not sent",
+        "connection 1, app, request 1: Heartbeat v4",
+        "  response: captured a response, now connection closed",
+    ]
+
+
+def test_a_response_that_does_not_come_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = heartbeats(tmp_path, 25)
+    with reserve("127.0.0.1", 0) as sock:
+        sock.listen()
+        host, port = sock.getsockname()
+        assert cli.main(["replay", str(path), f"{host}:{port}", "--timeout", "1"]) == 1
+    assert "now no response" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("replay",), "kproto replay: give a capture and a broker: FILE HOST:PORT"),
+        (("replay", "a"), "kproto replay: give a capture and a broker: FILE HOST:PORT"),
+        (("replay", "{good}", "b"), "kproto replay: the broker can't be 'b': write HOST:PORT"),
+        (("replay", "missing.pcap", "b:1"), "kproto replay: can't read 'missing.pcap': No such file or directory"),
+        (("replay", "{log}", "b:1"), "kproto replay: can't read '{log}': no pcap or pcapng file"),
+        (("replay", "{ssh}", "b:1"), "kproto replay: no connection of Kafka in '{ssh}'"),
+        (("replay", "{good}", "{gone}"), "kproto replay: can't connect to {gone}: Connection refused"),
+        (("replay", "{good}", "b:1", "--timeout", "0"), "kproto replay: --timeout can't be '0': give a whole number"),
+        (("replay", "{good}", "b:1", "--report", "x"), "kproto replay: --report can't be 'x': its name ends in .json"),
+        (
+            ("replay", "{good}", "b:1", "--capture", "/dev/full"),
+            "kproto replay: --capture: can't write '/dev/full': No",
+        ),
+        (("diff", "{good}"), "kproto diff: give two captures: A B"),
+        (("diff", "{good}", "{ssh}"), "kproto diff: no response of Kafka in '{ssh}'"),
+        (("diff", "{good}", "{log}"), "kproto diff: can't read '{log}': no pcap or pcapng file"),
+    ],
+)
+def test_mistakes_are_one_line(
+    words: tuple[str, ...], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, ssh = tmp_path / "log", tmp_path / "ssh.pcap"
+    log.write_text("[2026-11-23] INFO started")
+    ssh.write_bytes(pcap(captured(tmp_path, lambda each: each.sent(b"SSH-2.0"))))
+    with reserve("127.0.0.1", 0) as sock:
+        names = {"good": heartbeats(tmp_path, 0), "log": log, "ssh": ssh, "gone": f"127.0.0.1:{sock.getsockname()[1]}"}
+        assert cli.main([word.format(**names) for word in words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(error.format(**names))
