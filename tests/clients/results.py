@@ -8,7 +8,8 @@ from tests.clients.scenarios.harness import ROOT
 from tests.clients.scenarios.scenarios import SCENARIOS
 
 KPROTO = "kproto"
-TITLES = {KPROTO: "kproto", OLD: f"Kafka {OLD}", NEW: f"Kafka {NEW}"}
+SECURED_KPROTO = "kproto-sasl-ssl"
+TITLES = {KPROTO: "kproto", SECURED_KPROTO: "kproto over SASL_SSL", OLD: f"Kafka {OLD}", NEW: f"Kafka {NEW}"}
 RECORDED = ROOT / "fixtures/clients/results.json"
 VERSIONS = ROOT / "fixtures/clients/versions.json"
 RESULTS = ROOT / "tests/clients/RESULTS.md"
@@ -43,7 +44,7 @@ def merged(before: Results, seen: Results) -> Results:
     return {
         client.name: {
             broker: (before.get(client.name, {}) | seen.get(client.name, {}))[broker]
-            for broker in (KPROTO, *client.real)
+            for broker in (KPROTO, SECURED_KPROTO, *client.real)
             if broker in before.get(client.name, {}) or broker in seen.get(client.name, {})
         }
         for client in CLIENTS
@@ -55,7 +56,8 @@ def worse_than_real(results: Results) -> list[str]:
     return [
         f"{client}: {scenario}"
         for client, brokers in results.items()
-        for scenario, status in brokers[KPROTO].items()
+        for own in (KPROTO, SECURED_KPROTO)
+        for scenario, status in brokers[own].items()
         if status != "passed" and any(row[scenario] == "passed" for row in brokers.values())
     ]
 
@@ -80,7 +82,7 @@ def summary(results: Results, versions: Versions) -> str:
     footnote = (
         f"Scenarios passed, of {len(SCENARIOS)}; scenarios that a client has no call for are not counted: "
         + "; ".join(f"{', '.join(names)}: {scenarios}" for scenarios, names in _unsupported().items())
-        + "."
+        + f". Over SASL_SSL the clients log in by {_security()}."
     )
     wrapped = textwrap.fill(footnote, 120, break_long_words=False, break_on_hyphens=False)
     return f"{_table([['Client', *TITLES.values()], *rows])}\n{wrapped}\n"
@@ -101,6 +103,16 @@ def _unsupported() -> dict[str, list[str]]:
         if scenarios:
             found.setdefault(", ".join(scenarios), []).append(client.name)
     return found
+
+
+def _security() -> str:
+    """Return how the clients log in over SASL_SSL."""
+    names: dict[str, list[str]] = {}
+    for client in CLIENTS:
+        names.setdefault(client.security, []).append(client.name)
+    usual, *others = names
+    words = [f"{'TLS alone' if one == 'SSL' else one} ({', '.join(names[one])})" for one in others]
+    return ", ".join([usual, *words])
 
 
 def whole_table(results: Results, versions: Versions) -> str:

@@ -12,10 +12,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from kproto_server.broker.broker import Broker
 from tests.clients.conftest import TIMEOUTS, kproto_serve, timeout_flags
-from tests.clients.results import KPROTO, TITLES, Results, merged, read_results, read_versions, write_all
+from tests.clients.results import (
+    KPROTO,
+    SECURED_KPROTO,
+    TITLES,
+    Results,
+    merged,
+    read_results,
+    read_versions,
+    write_all,
+)
 from tests.clients.scenarios.clients import CLIENTS, Client
-from tests.clients.scenarios.harness import Outcome, run_client
+from tests.clients.scenarios.harness import Outcome, Secured, run_client
 from tests.clients.scenarios.versions import version_of
 from tests.oracle.cluster import real_kafka
 
@@ -31,14 +41,41 @@ def started(broker: str) -> Iterator[str]:
             yield stack.enter_context(real_kafka(broker, props=TIMEOUTS)).bootstrap
 
 
+SECURED_USER = {"alice": "alice-secret"}
+
+
+@contextmanager
+def secured_kproto(security: str) -> Iterator[tuple[str, Secured]]:
+    """Yield the address of a listener without security, and a listener with TLS for clients of this security."""
+    protocol = "SSL" if security == "SSL" else "SASL_SSL"
+    with Broker.running(
+        tls="auto",
+        sasl=() if security == "SSL" else security,
+        users={} if security == "SSL" else SECURED_USER,
+        listeners=[f"{protocol}://127.0.0.1:0", "PLAINTEXT://127.0.0.1:0"],
+        settings=TIMEOUTS,
+    ) as broker:
+        yield broker.servers_of("PLAINTEXT"), Secured(broker.servers_of(protocol), broker.client_variables)
+
+
+def run_secured(client: Client) -> dict[str, Outcome]:
+    """Run all scenarios of a client against kproto over SASL_SSL, or SSL if the client has no SASL."""
+    with secured_kproto(client.security) as (bootstrap, secured):
+        return run_client(client, bootstrap, f"table-{client.name}", secured)
+
+
 def run_all(clients: list[Client], brokers: list[str]) -> Results:
     results: Results = {client.name: {} for client in clients}
     for broker in brokers:
-        served = [client for client in clients if broker == KPROTO or broker in client.real]
-        with started(broker) as bootstrap:
+        served = [client for client in clients if broker in (KPROTO, SECURED_KPROTO, *client.real)]
+        with ExitStack() as stack:
+            bootstrap = None if broker == SECURED_KPROTO else stack.enter_context(started(broker))
             for client in served:
                 before = time.monotonic()
-                outcomes = run_client(client, bootstrap, f"table-{client.name}")
+                if bootstrap is None:
+                    outcomes = run_secured(client)
+                else:
+                    outcomes = run_client(client, bootstrap, f"table-{client.name}")
                 _show(client, broker, outcomes, time.monotonic() - before)
                 results[client.name][broker] = {name: found.status for name, found in outcomes.items()}
     return results

@@ -17,6 +17,7 @@ from tests.clients.results import (
     KPROTO,
     README,
     RESULTS,
+    SECURED_KPROTO,
     read_results,
     read_versions,
     whole_table,
@@ -26,6 +27,7 @@ from tests.clients.results import (
 from tests.clients.scenarios.clients import CLIENTS, Client
 from tests.clients.scenarios.harness import run_client
 from tests.clients.scenarios.scenarios import SCENARIOS
+from tests.clients.table import run_secured
 from tests.oracle.cluster import real_kafka
 
 RealBroker = Callable[[str], str]
@@ -65,6 +67,16 @@ def test_with_kproto(client: Client, broker: TestedBroker) -> None:
     assert_recorded(client, KPROTO, broker.bootstrap)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["confluent-kafka", "sarama"])
+def test_with_kproto_over_sasl_ssl(name: str) -> None:
+    """A library in Python and one in Go; `python -m tests.clients.table` runs all."""
+    client = next(one for one in CLIENTS if one.name == name)
+    found = run_secured(client)
+    statuses = {name: outcome.status for name, outcome in found.items()}
+    assert statuses == read_results()[client.name][SECURED_KPROTO], found
+
+
 @pytest.mark.parametrize("client", clients(always=True))
 def test_with_real_kafka(client: Client, real_broker: RealBroker) -> None:
     """The newest release that serves the client; the table has an older one too."""
@@ -80,7 +92,7 @@ def test_every_client_and_scenario_is_recorded() -> None:
     names = [scenario.name for scenario in SCENARIOS]
     for client in CLIENTS:
         recorded = read_results()[client.name]
-        assert list(recorded) == [KPROTO, *client.real]
+        assert list(recorded) == [KPROTO, SECURED_KPROTO, *client.real]
         assert [list(row) for row in recorded.values()] == [names] * len(recorded)
 
 

@@ -15,12 +15,14 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import BrokerResponseError, ProducerFenced
+from aiokafka.helpers import create_ssl_context
 
 from tests.clients.drivers import contract
 from tests.clients.drivers.contract import (
     LIMIT_S,
     METADATA_MAX_BYTES,
     NOTES,
+    SECURITY,
     Run,
     format_record,
     key_of,
@@ -30,6 +32,15 @@ from tests.clients.drivers.contract import (
 )
 
 INVALID_PRODUCER_EPOCH = 47
+NAMES = {
+    "SECURITY_PROTOCOL": "security_protocol",
+    "SASL_MECHANISM": "sasl_mechanism",
+    "SASL_USERNAME": "sasl_plain_username",
+    "SASL_PASSWORD": "sasl_plain_password",
+}
+SECURED: dict[str, Any] = {NAMES[name]: value for name, value in SECURITY.items() if name in NAMES}
+if "SSL_CA_LOCATION" in SECURITY:
+    SECURED["ssl_context"] = create_ssl_context(cafile=SECURITY["SSL_CA_LOCATION"])
 
 
 def scenario(function: Callable[[Run], Awaitable[None]]) -> None:
@@ -43,6 +54,7 @@ def scenario(function: Callable[[Run], Awaitable[None]]) -> None:
 def consumer(run: Run, group: bool = True, **settings: Any) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
         bootstrap_servers=run.bootstrap,
+        **SECURED,
         group_id=run.name if group else None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
@@ -57,7 +69,7 @@ def consumer(run: Run, group: bool = True, **settings: Any) -> AIOKafkaConsumer:
 
 @asynccontextmanager
 async def admin(run: Run) -> AsyncIterator[AIOKafkaAdminClient]:
-    client = AIOKafkaAdminClient(bootstrap_servers=run.bootstrap)
+    client = AIOKafkaAdminClient(bootstrap_servers=run.bootstrap, **SECURED)
     await client.start()
     try:
         yield client
@@ -67,7 +79,7 @@ async def admin(run: Run) -> AsyncIterator[AIOKafkaAdminClient]:
 
 async def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Any]:
     """Return the acknowledgment of each record."""
-    producer = AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)
+    producer = AIOKafkaProducer(bootstrap_servers=run.bootstrap, **SECURED, acks="all", enable_idempotence=idempotent)
     async with producer:
         sent = [
             await producer.send(run.name, key=key_of(n), value=value_of(n), partition=n % partitions)
@@ -292,7 +304,7 @@ async def lag(run: Run) -> None:
 @asynccontextmanager
 async def transactional(run: Run, timeout_ms: int = 60_000) -> AsyncIterator[AIOKafkaProducer]:
     producer = AIOKafkaProducer(
-        bootstrap_servers=run.bootstrap, transactional_id=run.name, transaction_timeout_ms=timeout_ms
+        bootstrap_servers=run.bootstrap, **SECURED, transactional_id=run.name, transaction_timeout_ms=timeout_ms
     )
     async with producer:
         yield producer
@@ -355,7 +367,7 @@ async def fenced_producer(run: Run) -> None:
 async def transaction_timeout(run: Run) -> None:
     async with transactional(run, timeout_ms=1000) as producer:
         await begin(producer, run, 0)
-        async with AIOKafkaProducer(bootstrap_servers=run.bootstrap) as plain:
+        async with AIOKafkaProducer(bootstrap_servers=run.bootstrap, **SECURED) as plain:
             await plain.send_and_wait(run.name, key=key_of(1), value=value_of(1), partition=0)
         async with committed_reader(run, 0) as reader:
             run.report("read", format_records(await take(reader, 1)))

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.drivers.contract import (
+    LIBRDKAFKA_SECURITY,
     LIMIT_S,
     METADATA_MAX_BYTES,
     NOTES,
@@ -30,6 +31,7 @@ def consumer(run: Run, **settings: object) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": run.bootstrap,
+            **LIBRDKAFKA_SECURITY,
             "group.id": run.name,
             "enable.auto.commit": False,
             "allow.auto.create.topics": False,
@@ -45,13 +47,19 @@ def consumer(run: Run, **settings: object) -> Consumer:
 
 
 def admin(run: Run) -> AdminClient:
-    return AdminClient({"bootstrap.servers": run.bootstrap})
+    return AdminClient({"bootstrap.servers": run.bootstrap, **LIBRDKAFKA_SECURITY})
 
 
 def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Message]:
     """Return the delivered records."""
     producer = Producer(
-        {"bootstrap.servers": run.bootstrap, "enable.idempotence": idempotent, "acks": "all", "linger.ms": 5}
+        {
+            "bootstrap.servers": run.bootstrap,
+            **LIBRDKAFKA_SECURITY,
+            "enable.idempotence": idempotent,
+            "acks": "all",
+            "linger.ms": 5,
+        }
     )
     delivered: list[Message] = []
 
@@ -297,6 +305,7 @@ def commit_alone(run: Run, *offsets: int) -> None:
 def transactional(run: Run, timeout_ms: int = 60_000) -> Producer:
     settings = {
         "bootstrap.servers": run.bootstrap,
+        **LIBRDKAFKA_SECURITY,
         "transactional.id": run.name,
         "transaction.timeout.ms": timeout_ms,
         "linger.ms": 5,
@@ -363,7 +372,7 @@ def fenced_producer(run: Run) -> None:
 def transaction_timeout(run: Run) -> None:
     producer = transactional(run, timeout_ms=1000)
     begin(producer, run, 0)
-    plain = Producer({"bootstrap.servers": run.bootstrap, "linger.ms": 5})
+    plain = Producer({"bootstrap.servers": run.bootstrap, **LIBRDKAFKA_SECURITY, "linger.ms": 5})
     plain.produce(run.name, value_of(1), key_of(1), 0)
     plain.flush(LIMIT_S)
     with committed_reader(run, 0) as reader:

@@ -1,6 +1,7 @@
 """The driver contract for Python drivers: command line, output lines, records, and the scenarios of group members."""
 
 import json
+import os
 import sys
 import threading
 import time
@@ -14,6 +15,14 @@ LIMIT_S = 20.0
 NOTES = {0: (42, "first: note"), 1: (7, '"zweite" Notiz - ü')}
 """Offset and metadata of each partition in commit-with-metadata."""
 METADATA_MAX_BYTES = 4096
+SECURITY: dict[str, str] = {
+    name: os.environ[f"KAFKA_{name}"]
+    for name in ("SECURITY_PROTOCOL", "SSL_CA_LOCATION", "SASL_MECHANISM", "SASL_USERNAME", "SASL_PASSWORD")
+    if f"KAFKA_{name}" in os.environ
+}
+"""The security of the broker, as `kproto run` gives it to its command; empty: PLAINTEXT."""
+LIBRDKAFKA_SECURITY: dict[str, str] = {name.lower().replace("_", "."): value for name, value in SECURITY.items()}
+"""As settings of librdkafka."""
 _print_lock = threading.Lock()
 
 

@@ -17,6 +17,7 @@ from tests.clients.drivers.contract import (
     LIMIT_S,
     METADATA_MAX_BYTES,
     NOTES,
+    SECURITY,
     Run,
     attempts,
     format_record,
@@ -28,10 +29,20 @@ from tests.clients.drivers.contract import (
     wait_until,
 )
 
+NAMES = {
+    "SECURITY_PROTOCOL": "security_protocol",
+    "SSL_CA_LOCATION": "ssl_cafile",
+    "SASL_MECHANISM": "sasl_mechanism",
+    "SASL_USERNAME": "sasl_plain_username",
+    "SASL_PASSWORD": "sasl_plain_password",
+}
+SECURED: dict[str, Any] = {NAMES[name]: value for name, value in SECURITY.items()}
+
 
 def consumer(run: Run, group: bool = True, **settings: Any) -> KafkaConsumer:
     return KafkaConsumer(
         bootstrap_servers=run.bootstrap,
+        **SECURED,
         group_id=run.name if group else None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
@@ -44,12 +55,14 @@ def consumer(run: Run, group: bool = True, **settings: Any) -> KafkaConsumer:
 
 
 def admin(run: Run) -> "closing[KafkaAdminClient]":
-    return closing(KafkaAdminClient(bootstrap_servers=run.bootstrap))
+    return closing(KafkaAdminClient(bootstrap_servers=run.bootstrap, **SECURED))
 
 
 def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Any]:
     """Return the acknowledgment of each record."""
-    with closing(KafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)) as producer:
+    with closing(
+        KafkaProducer(bootstrap_servers=run.bootstrap, **SECURED, acks="all", enable_idempotence=idempotent)
+    ) as producer:
         sent = [
             producer.send(run.name, key=key_of(n), value=value_of(n), partition=n % partitions) for n in range(count)
         ]
@@ -282,7 +295,7 @@ def lag(run: Run) -> None:
 
 def transactional(run: Run, timeout_ms: int = 60_000) -> KafkaProducer:
     producer = KafkaProducer(
-        bootstrap_servers=run.bootstrap, transactional_id=run.name, transaction_timeout_ms=timeout_ms
+        bootstrap_servers=run.bootstrap, **SECURED, transactional_id=run.name, transaction_timeout_ms=timeout_ms
     )
     producer.init_transactions()
     return producer
@@ -336,7 +349,7 @@ def fenced_producer(run: Run) -> None:
 def transaction_timeout(run: Run) -> None:
     producer = transactional(run, timeout_ms=1000)
     begin(producer, run, 0)
-    with closing(KafkaProducer(bootstrap_servers=run.bootstrap)) as plain:
+    with closing(KafkaProducer(bootstrap_servers=run.bootstrap, **SECURED)) as plain:
         plain.send(run.name, key=key_of(1), value=value_of(1), partition=0).get(LIMIT_S)
     with committed_reader(run, 0) as reader:
         run.report("read", format_records(take(reader, 1)))

@@ -5,7 +5,15 @@ import subprocess
 import threading
 from typing import IO
 
-from tests.clients.drivers.contract import LIMIT_S, Run, main, member_scenarios, scenario, unsupported
+from tests.clients.drivers.contract import (
+    LIBRDKAFKA_SECURITY,
+    LIMIT_S,
+    Run,
+    main,
+    member_scenarios,
+    scenario,
+    unsupported,
+)
 
 DELIVERED = re.compile(r"% Message delivered to partition (\d+) \(offset (\d+)\)")
 REBALANCED = re.compile(r"% Group \S+ rebalanced.*(assign|revoke)[^:]*: (.*)")
@@ -16,12 +24,15 @@ GROUP = ("auto.offset.reset=earliest", "session.timeout.ms=6000", "heartbeat.int
 
 
 def kcat(run: Run, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
-    command = ["kcat", "-b", run.bootstrap, *words]
+    command = ["kcat", "-b", run.bootstrap, *SECURED, *words]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
 
 def settings(*pairs: str) -> list[str]:
     return [word for pair in pairs for word in ("-X", pair)]
+
+
+SECURED = settings(*(f"{name}={value}" for name, value in LIBRDKAFKA_SECURITY.items()))
 
 
 def send(run: Run, numbers: range, partition: int = 0, *extra: str) -> list[int]:
@@ -48,7 +59,7 @@ class Member:
         self.revoked: list[int] = []
         self._partitions: set[int] = set()
         self._changed = threading.Condition()
-        words = ["kcat", "-b", run.bootstrap, *settings(*GROUP, *extra), "-G", run.name, run.name]
+        words = ["kcat", "-b", run.bootstrap, *SECURED, *settings(*GROUP, *extra), "-G", run.name, run.name]
         self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
         self._reader = threading.Thread(target=self._follow, args=(self._process.stderr,), daemon=True)

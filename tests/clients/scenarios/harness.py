@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
@@ -29,6 +29,13 @@ class Outcome:
     reason: str = ""
 
 
+class Secured(NamedTuple):
+    """A listener, and the environment variables that give a driver its security (as `kproto run` sets them)."""
+
+    bootstrap: str
+    variables: Mapping[str, str]
+
+
 @dataclass(slots=True)
 class DriverReport:
     """The output lines of a driver about one scenario."""
@@ -38,11 +45,15 @@ class DriverReport:
     reason: str = ""
 
 
-def run_client(client: Client, bootstrap: str, prefix: str) -> dict[str, Outcome]:
-    """Run all scenarios of the client in one process; return the outcome of each."""
+def run_client(client: Client, bootstrap: str, prefix: str, secured: Secured | None = None) -> dict[str, Outcome]:
+    """Run all scenarios of the client in one process; return the outcome of each.
+
+    ``bootstrap``: a listener without security, for the harness; ``secured``: that of the client, if it is another
+    one.
+    """
     command = client.command()
     create_topics(bootstrap, prefix)
-    reports, errors = _run_driver(command, bootstrap, prefix)
+    reports, errors = _run_driver(command, secured or Secured(bootstrap, {}), prefix)
     with admin_client(bootstrap) as admin:
         for scenario in SCENARIOS:
             _add_broker_results(admin, scenario, prefix, reports[scenario.name])
@@ -59,10 +70,10 @@ def create_topics(bootstrap: str, prefix: str) -> None:
     wait_coordinators(bootstrap, [f"{prefix}-{s.name}" for s in SCENARIOS])
 
 
-def _run_driver(command: list[str], bootstrap: str, prefix: str) -> tuple[dict[str, DriverReport], str]:
+def _run_driver(command: list[str], listener: Secured, prefix: str) -> tuple[dict[str, DriverReport], str]:
     """Return the driver's report of each scenario, and its standard error."""
-    arguments = [*command, bootstrap, prefix, *(s.name for s in SCENARIOS)]
-    utf8 = os.environ | {"LC_ALL": "C.UTF-8"}  # Java reads its arguments in the locale's encoding
+    arguments = [*command, listener.bootstrap, prefix, *(s.name for s in SCENARIOS)]
+    utf8 = os.environ | {"LC_ALL": "C.UTF-8", **listener.variables}  # Java reads arguments in the locale's encoding
     process = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=utf8)
     try:
         out, errors = process.communicate(timeout=LIMIT_S)

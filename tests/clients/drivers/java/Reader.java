@@ -54,8 +54,7 @@ final class Reader implements AutoCloseable {
     }
 
     static KafkaConsumer<String, String> consumer(String bootstrap, String group, Map<String, String> more) {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", bootstrap);
+        Properties config = Security.settings(bootstrap);
         config.put("enable.auto.commit", "false");
         config.put("auto.offset.reset", "earliest");
         config.put("session.timeout.ms", "6000");

@@ -14,8 +14,7 @@ final class Records {
     }
 
     static List<RecordMetadata> send(Run run, int count, int partitions, boolean isIdempotent) throws Exception {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", run.bootstrap);
+        Properties config = Security.settings(run.bootstrap);
         config.put("acks", "all");
         config.put("enable.idempotence", String.valueOf(isIdempotent));
         config.put("key.serializer", StringSerializer.class.getName());

@@ -16,8 +16,7 @@ final class TopicScenarios {
     }
 
     static AdminClient admin(Run run) {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", run.bootstrap);
+        Properties config = Security.settings(run.bootstrap);
         return AdminClient.create(config);
     }
 

@@ -111,8 +111,7 @@ final class TransactionScenarios {
     }
 
     private static Properties settings(Run run) {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", run.bootstrap);
+        Properties config = Security.settings(run.bootstrap);
         config.put("key.serializer", StringSerializer.class.getName());
         config.put("value.serializer", StringSerializer.class.getName());
         return config;

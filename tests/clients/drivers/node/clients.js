@@ -1,13 +1,32 @@
 // The kafkajs clients of the scenarios.
 
+import fs from "node:fs";
 import kafkajs from "kafkajs";
 import { numbered, sorted, waitUntil } from "./contract.js";
 
 const EARLIEST = { fromBeginning: true };
 
+/** The settings for the security of the broker, as `kproto run` gives it to its command. */
+function security() {
+  const variables = process.env;
+  const settings = {};
+  if (variables.KAFKA_SSL_CA_LOCATION !== undefined) {
+    settings.ssl = { ca: [fs.readFileSync(variables.KAFKA_SSL_CA_LOCATION, "utf-8")] };
+  }
+  if (variables.KAFKA_SASL_MECHANISM !== undefined) {
+    settings.sasl = {
+      mechanism: variables.KAFKA_SASL_MECHANISM.toLowerCase(),
+      username: variables.KAFKA_SASL_USERNAME,
+      password: variables.KAFKA_SASL_PASSWORD,
+    };
+  }
+  return settings;
+}
+
 function kafka(run) {
   return new kafkajs.Kafka({
     brokers: [run.bootstrap],
+    ...security(),
     logLevel: kafkajs.logLevel.ERROR,
     logCreator: () => ({ log }) => console.error(JSON.stringify(log)),
   });

@@ -53,14 +53,13 @@ func main() {
 }
 
 func client(r *run, more ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(r.Bootstrap),
+	return kgo.NewClient(append(append(secured(r),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxWait(50 * time.Millisecond),
-		kgo.MetadataMinAge(100 * time.Millisecond),
-		kgo.MetadataMaxAge(500 * time.Millisecond),
+		kgo.FetchMaxWait(50*time.Millisecond),
+		kgo.MetadataMinAge(100*time.Millisecond),
+		kgo.MetadataMaxAge(500*time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-	}, more...)...)
+	), more...)...)
 }
 
 // member is a client in the group; later settings override earlier ones.

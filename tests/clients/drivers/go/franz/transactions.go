@@ -34,8 +34,7 @@ func exactlyOnce(r *run) error {
 
 // copyAll copies each record in a transaction; the first one of each odd record is aborted.
 func copyAll(r *run) error {
-	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(r.Bootstrap),
+	session, err := kgo.NewGroupTransactSession(append(secured(r),
 		kgo.ConsumerGroup(r.Name),
 		kgo.ConsumeTopics(r.Name),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -44,7 +43,7 @@ func copyAll(r *run) error {
 		kgo.TransactionalID(r.Name),
 		kgo.RequireStableFetchOffsets(),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-	)
+	)...)
 	if err != nil {
 		return err
 	}
