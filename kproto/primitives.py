@@ -35,7 +35,7 @@ from construct import (
 )
 
 from kproto.declaration import STRING_SIZE_MAX, TaggedField
-from kproto.java_text import text_of
+from kproto.jvm.text import text_of
 
 INTEGERS: dict[str, Construct] = {
     "int8": Int8sb, "int16": Int16sb, "uint16": Int16ub, "int32": Int32sb, "uint32": Int32ub, "int64": Int64sb,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.declaration import STRING_SIZE_MAX, TaggedField
 from kproto.errors import DecodeError, EncodeError, KprotoError, StringTooLong, TooManyElements
-from kproto.java_text import text_of
+from kproto.jvm.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

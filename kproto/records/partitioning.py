@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kproto.java_arithmetic import INT32_MIN, java_hash
+from kproto.jvm.arithmetic import INT32_MIN, java_hash
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

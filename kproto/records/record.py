@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.errors import DecodeError, EncodeError, TooManyElements
-from kproto.java_arithmetic import wrapped
-from kproto.java_text import text_of
+from kproto.jvm.arithmetic import wrapped
+from kproto.jvm.text import text_of
 from kproto.records.varint import more_varlong, varint, varlong
 from kproto.runtime import FAILURES, UNLIMITED, malformed, more_uvarint
 

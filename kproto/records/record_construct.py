@@ -11,7 +11,7 @@ from typing import Any
 from construct import Construct, Struct, ValidationError, stream_tell, stream_write
 
 from kproto.errors import EncodeError
-from kproto.java_text import text_of
+from kproto.jvm.text import text_of
 from kproto.primitives import INTEGERS, bytes_left, read_exactly
 from kproto.records.varint import varint, varlong
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kproto.declaration import Array, Field, Int8, Struct, TaggedField, fields_of, since
 from kproto.errors import DecodeError
-from kproto.java_text import text_of
+from kproto.jvm.text import text_of
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.messages.k03_metadata import MetadataRequest

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order, in_order_of_computed
-from kproto.java_priority_queue import JavaPriorityQueue
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order, in_order_of_computed
+from kproto.jvm.priority_queue import JavaPriorityQueue
 
 
 def test_a_hash_map_of_computed_keys_grows_late_and_adds_in_front() -> None:

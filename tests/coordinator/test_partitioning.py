@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.java_arithmetic import java_hash
+from kproto.jvm.arithmetic import java_hash
 from kproto.records.partitioning import partition_for
 from tests.coordinator.broker_state import new_state
 

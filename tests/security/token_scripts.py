@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from kproto.errors import EncodeError
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto.messages import k38_create_delegation_token as k38
 from kproto.messages import k39_renew_delegation_token as k39
 from kproto.messages import k40_expire_delegation_token as k40

@@ -1,5 +1,8 @@
-"""`kproto conform client`: named cases for a client under test, each with its reference, and a verdict for each.
+"""`kproto conform client` and `kproto conform broker`: named cases, and a verdict for each.
 
-`cases` has the cases as data, `client_run` runs a program in one of them, `verdict` grades what was seen, the modules
-``*_report`` write it.
+A client under test: `cases` has the cases as data, each with its reference, `client_run` runs a program in one of them,
+`all_cases` runs it in many, and `verdict` grades what was seen. `reports` and `html_report` write the verdicts.
+
+A broker under test: `broker_cases` has the requests, `broker_run` sends them, `broker_expectations` has what the
+releases respond, and `broker_report` compares.
 """

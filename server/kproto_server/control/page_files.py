@@ -43,7 +43,6 @@ def page_file(request: HttpRequest) -> HttpResponse | None:
 
 @cache
 def _file(name: str) -> HttpResponse:
-    package = "kproto" if name == "html_page.css" else "kproto_server.control"
-    folder = files(package) if name == "html_page.css" else files(package).joinpath(FOLDER)
+    folder = files("kproto.html_page") if name == "html_page.css" else files("kproto_server.control").joinpath(FOLDER)
     content_type = CONTENT_TYPES[name.rpartition(".")[2]]
     return HttpResponse(HTTPStatus.OK, folder.joinpath(name).read_bytes(), content_type, HEADERS)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import wrapped
+from kproto.jvm.arithmetic import wrapped
 from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:

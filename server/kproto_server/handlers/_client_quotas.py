@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto_server.quotas.entities import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import INT64_SIGN, wrapped
+from kproto.jvm.arithmetic import INT64_SIGN, wrapped
 from kproto_server.cluster.features import METADATA_VERSION
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.context import ANONYMOUS

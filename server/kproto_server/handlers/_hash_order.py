@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order, spread_hash
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order, spread_hash
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import Completion, DelayedOperation, Piece, Shaped
 from kproto_server.security.sasl import SaslRules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.hash_map import in_hash_order
 from kproto_server.share_groups.share_states import SharePartitionKey
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import BUCKETS_MIN, in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import BUCKETS_MIN, in_hash_order
 from kproto.messages.k41_describe_delegation_token import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,

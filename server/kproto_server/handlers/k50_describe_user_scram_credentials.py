@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto.messages.k50_describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsResponse,

@@ -6,13 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
+from kproto.jvm.scala_hash_map import SMALL, in_scala_order, pairs_in_tree
 from kproto.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
-from kproto.scala_hash_map import SMALL, in_scala_order, pairs_in_tree
 from kproto_server.handlers._controller import not_controller
 from kproto_server.security.users import ITERATIONS, ITERATIONS_MAX, SCRAM_TYPES, credential_of_salted
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto.messages.k74_list_config_resources import ConfigResource, ListConfigResourcesResponse
 from kproto_server.handlers._config_resources import ResourceType
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.errors import ContentTooLarge, DecodeError, MissingPackage, TooManyElements
-from kproto.java_arithmetic import wrapped
+from kproto.jvm.arithmetic import wrapped
 from kproto.records.batch_header import (
     APPEND_TIME,
     CONTROL,

@@ -1,1 +1,6 @@
-"""The proxy in front of a real cluster, for `kproto proxy`."""
+"""The proxy in front of a real cluster, for `kproto proxy`.
+
+`proxy` has the listening ports, `upstream` the cluster behind them, and `relay` moves the bytes of one connection
+through `sockets`. On their way `cutting` cuts them into frames, `exchanges` counts requests and responses, and
+`rewriting` replaces the addresses of brokers.
+"""

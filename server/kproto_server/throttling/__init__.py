@@ -1,1 +1,5 @@
-"""Quotas in effect: clients that exceed the quota of their group are throttled."""
+"""Quotas in effect: a client that exceeds the quota of its group is throttled.
+
+`endpoints` puts quotas before the handlers of requests, `throttles` records what clients use and computes throttle
+times, and `connections` delays or closes new connections above a rate.
+"""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.java_arithmetic import java_hash, java_uuid_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash, java_uuid_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto_server.coordinator.consumer_groups.data import NO_PARTITIONS
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
 from kproto_server.coordinator.consumer_groups.assignors import assign, changed_targets
 from kproto_server.coordinator.consumer_groups.data import subscribed_topics, topics_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

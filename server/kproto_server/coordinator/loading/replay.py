@@ -20,7 +20,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kproto.declaration import ZERO_UUID
-from kproto.java_arithmetic import wrapped
+from kproto.jvm.arithmetic import wrapped
 from kproto.records.batch_header import NO_EPOCH
 from kproto.records.control import ControlType, control_type
 from kproto.records.coordinator import CoordinatorRecord

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.java_arithmetic import java_hash
-from kproto.java_hash_map import in_hash_order, in_order_of_computed
-from kproto.java_priority_queue import JavaPriorityQueue
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order, in_order_of_computed
+from kproto.jvm.priority_queue import JavaPriorityQueue
 from kproto_server.coordinator.streams_groups.data import TaskSets, as_tasks, task_ids
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from kproto.java_arithmetic import java_hash
+from kproto.jvm.arithmetic import java_hash
 
 K = TypeVar("K")
 SMALL = 4
