@@ -120,6 +120,29 @@ class Command:
         return option
 
 
+def subcommand(
+    parent: str, help_text: str, commands: dict[str, Command], arguments: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the name of the subcommand that begins the arguments of ``kproto PARENT``, and the arguments behind it.
+
+    Raises:
+        CommandLineError: there is no such subcommand.
+        HelpRequested: the arguments ask for help.
+    """
+    *others, last = commands
+    use = f"use {', '.join(others)} or {last}, see kproto {parent} --help"
+    match list(arguments):
+        case ["-h" | "--help" | "help"]:
+            raise HelpRequested(help_text)
+        case ["help", name] if name in commands:
+            raise HelpRequested(commands[name].help())
+        case [name, *rest] if name in commands:
+            return name, rest
+        case []:
+            raise CommandLineError(f"kproto {parent}: no command given: {use}")
+    raise CommandLineError(f"kproto {parent}: no command {arguments[0]!r}: {use}")
+
+
 def _suggestion(word: str, known: dict[str, Option]) -> str:
     from difflib import get_close_matches  # imported here: only a mistake needs it
 

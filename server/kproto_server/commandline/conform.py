@@ -10,9 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from kproto.errors import CommandLineError
 from kproto_server.commandline import output_file
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
+from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
 from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
@@ -88,20 +87,8 @@ def conform(arguments: Sequence[str]) -> int:
         CommandLineError: the command line is wrong.
         HelpRequested: the command line asks for help.
     """
-    match list(arguments):
-        case ["-h" | "--help" | "help"]:
-            raise HelpRequested(HELP)
-        case ["help", name] if name in COMMANDS:
-            raise HelpRequested(COMMANDS[name].help())
-        case ["client", *rest]:
-            return _client(rest)
-        case ["broker", *rest]:
-            return _broker(rest)
-        case []:
-            raise CommandLineError("kproto conform: no command given: use client or broker, see kproto conform --help")
-    raise CommandLineError(
-        f"kproto conform: no command {arguments[0]!r}: use client or broker, see kproto conform --help"
-    )
+    name, rest = subcommand("conform", HELP, COMMANDS, arguments)
+    return {"client": _client, "broker": _broker}[name](rest)
 
 
 def _client(arguments: Sequence[str]) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from kproto.errors import CommandLineError
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
+from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
 from kproto_server.commandline.jobs import REPORT, RETENTION, WATCH, run_job
 from kproto_server.commandline.output import discard, write
 
@@ -61,7 +60,6 @@ EXPORT = Command(
     ),
 )
 COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "report": REPORT, "retention": RETENTION, "watch": WATCH}
-NAMES = "dump, verify, export, report, retention or watch"
 
 HELP = """usage: kproto log COMMAND [options] DIR
 
@@ -86,26 +84,11 @@ def log(arguments: Sequence[str]) -> int:
         CommandLineError: with one line for the user.
         HelpRequested: with the help.
     """
-    match list(arguments):
-        case ["-h" | "--help" | "help"]:
-            raise HelpRequested(HELP)
-        case ["help", name] if name in COMMANDS:
-            raise HelpRequested(COMMANDS[name].help())
-        case ["dump", *rest]:
-            return _dump(rest)
-        case ["verify", *rest]:
-            return _verify(rest)
-        case ["export", *rest]:
-            return _export(rest)
-        case ["report", *rest]:
-            return run_job(REPORT, "report", rest)
-        case ["retention", *rest]:
-            return run_job(RETENTION, "retention-audit", rest)
-        case ["watch", *rest]:
-            return run_job(WATCH, "watch", rest)
-        case []:
-            raise CommandLineError(f"kproto log: no command given: use {NAMES}, see kproto log --help")
-    raise CommandLineError(f"kproto log: no command {arguments[0]!r}: use {NAMES}, see kproto log --help")
+    name, rest = subcommand("log", HELP, COMMANDS, arguments)
+    jobs = {"report": "report", "retention": "retention-audit", "watch": "watch"}
+    if name in jobs:
+        return run_job(COMMANDS[name], jobs[name], rest)
+    return {"dump": _dump, "verify": _verify, "export": _export}[name](rest)
 
 
 def _dump(arguments: Sequence[str]) -> int:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import sys
 
-from kproto.errors import CommandLineError
 from kproto_server.commandline import output_file
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
+from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
 from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kproto.errors import CommandLineError
     from kproto_server.scenarios.failure_scenarios import FailureScenario
     from kproto_server.scenarios.runner import ScenarioResult
 
@@ -67,22 +67,12 @@ def scenario(arguments: Sequence[str]) -> int:
         CommandLineError: the command line is wrong.
         HelpRequested: the command line asks for help.
     """
-    match list(arguments):
-        case ["-h" | "--help" | "help"]:
-            raise HelpRequested(HELP)
-        case ["help", name] if name in COMMANDS:
-            raise HelpRequested(COMMANDS[name].help())
-        case ["list", *rest]:
-            LIST.parse(rest)
-            return _list()
-        case ["run", *rest]:
-            return _run(rest)
-        case []:
-            raise CommandLineError("kproto scenario: no command given: use list or run, see kproto scenario --help")
-    raise CommandLineError(f"kproto scenario: no command {arguments[0]!r}: use list or run, see kproto scenario --help")
+    name, rest = subcommand("scenario", HELP, COMMANDS, arguments)
+    return {"list": _list, "run": _run}[name](rest)
 
 
-def _list() -> int:
+def _list(arguments: Sequence[str]) -> int:
+    LIST.parse(arguments)
     from kproto_server.scenarios.failure_scenarios import SCENARIOS
 
     width = max(map(len, SCENARIOS))
