@@ -68,6 +68,17 @@ def unavailable(context: RequestContext) -> ErrorCode | None:
     return ErrorCode.UNSUPPORTED_VERSION if is_old else None
 
 
+def token_to_change(hmac: bytes, context: RequestContext) -> Token | tuple[ErrorCode, int]:
+    """Return the token of a request that changes one, or its error and the time in the response with the error."""
+    if not allows_token_requests(context):
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME
+    no_time, tokens = context.behavior(DelegationTokenBehavior).no_time, context.cluster.delegation_tokens
+    reason = unavailable(context)
+    if tokens is None or reason:
+        return reason or ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, no_time
+    return tokens.by_hmac(hmac) or (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, no_time)
+
+
 def client_of(context: RequestContext) -> Principal:
     """Return the principal of the client."""
     return Principal.parse(context.connection.principal)
@@ -75,8 +86,18 @@ def client_of(context: RequestContext) -> Principal:
 
 def set_end(token: Token, expires_ms: int, context: RequestContext) -> int:
     """Change when a token ends, which is never after its maximum; return the time."""
+    changed = token._replace(expires_ms=min(token.max_ms, expires_ms))
+    _put(changed, token, context)
+    return changed.expires_ms
+
+
+def remove(token: Token, context: RequestContext) -> None:
+    """Remove a token at once."""
+    _put(None, token, context)
+
+
+def _put(new: Token | None, old: Token, context: RequestContext) -> None:
     tokens = context.cluster.delegation_tokens
     assert tokens is not None, "it has the token"
-    changed = token._replace(expires_ms=min(token.max_ms, expires_ms))
-    context.cluster.change_delegation_tokens(changed if one is token else one for one in tokens.tokens)
-    return changed.expires_ms
+    changed = (new if one is old else one for one in tokens.tokens)
+    context.cluster.change_delegation_tokens(one for one in changed if one is not None)

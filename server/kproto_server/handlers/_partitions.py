@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import NO_LEADER, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection
 
-    from kproto_server.cluster.cluster import Cluster, Node
+    from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.requests.context import RequestContext
+
+EndpointT = TypeVar("EndpointT")
 
 
 def topic_to_read(name: str, context: RequestContext) -> Topic | None:
@@ -80,6 +82,21 @@ def end_of_epoch(partition: Partition, leader_epoch: int) -> tuple[int, int] | N
     return end
 
 
-def nodes_with_ids(cluster: Cluster, node_ids: Collection[int]) -> Iterator[Node]:
-    """Return the live nodes of these ids, in the order of their ids."""
-    return (node for node in cluster.alive_nodes() if node.node_id in node_ids)
+def leader_endpoints(
+    endpoint: Callable[..., EndpointT], leaders: Collection[int], context: RequestContext
+) -> tuple[EndpointT, ...]:
+    """Return the addresses of the live leaders that a response names, in the order of their ids (KIP-951).
+
+    ``endpoint``: the `NodeEndpoint` of the API. Each address is the one for clients of the connection's listener.
+    """
+    if not leaders:
+        return ()
+    listener = context.connection.listener
+    return tuple(
+        [
+            endpoint(node_id=node.node_id, host=host, port=port, rack=node.rack)
+            for node in context.cluster.alive_nodes()
+            if node.node_id in leaders
+            for host, port in (node.address(listener),)
+        ]
+    )

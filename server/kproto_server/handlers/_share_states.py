@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kproto.codes import ErrorCode
+from kproto.jvm.arithmetic import java_uuid_hash
 from kproto.jvm.hash_map import in_hash_order
 from kproto_server.share_groups.share_states import SharePartitionKey
 
@@ -118,14 +119,9 @@ def _by_topic(handled: Sequence[Handled]) -> Iterator[tuple[bytes, list[Handled]
     found: dict[bytes, dict[int, Handled]] = {}
     for one in handled:
         found.setdefault(one.topic_id, {})[one.partition] = one
-    for topic_id in in_hash_order(found, _uuid_hash):
+    for topic_id in in_hash_order(found, java_uuid_hash):
         partitions = found[topic_id]
         yield topic_id, [partitions[index] for index in in_hash_order(partitions, lambda index: index)]
-
-
-def _uuid_hash(topic_id: bytes) -> int:
-    high, low = int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big")
-    return (high ^ low) >> 32 ^ (high ^ low) & 0xFFFFFFFF
 
 
 def results(handled: list[Handled], topic: _MakeTopic[P, T], partition: Callable[[Handled], P]) -> tuple[T, ...]:

@@ -27,7 +27,7 @@ from kproto_server.handlers._appended_batches import (
     appended_response,
     refused_response,
 )
-from kproto_server.handlers._partitions import leader_error, nodes_with_ids
+from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._plain_batches import ALL_ACKS, VALID_ACKS, VERIFICATION_SETTING, plain_batches
 from kproto_server.handlers._replica_wait import lags, wait_for_replicas
 from kproto_server.partition_log.log_config import has_too_few_in_sync, log_config
@@ -368,7 +368,4 @@ def _leader_endpoints(results: Results, context: RequestContext) -> tuple[NodeEn
         for one in partitions
         if isinstance(one, PartitionProduceResponse)
     }
-    if not leaders:
-        return ()
-    nodes = nodes_with_ids(context.cluster, leaders)
-    return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)
+    return leader_endpoints(NodeEndpoint, leaders, context)

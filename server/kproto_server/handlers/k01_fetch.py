@@ -32,7 +32,7 @@ from kproto.messages.k01_fetch import (
     NodeEndpoint,
 )
 from kproto.messages.k01_fetch import PartitionData as PartitionResponse
-from kproto_server.handlers._partitions import end_of_epoch, leader_error, nodes_with_ids, topic_to_read
+from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.releases.release import VersionBehavior
@@ -430,5 +430,4 @@ def _failed(
 def _leader_endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Return the addresses of the leaders that the response names."""
     leaders = {read.data.current_leader.leader_id for read in reads}
-    nodes = nodes_with_ids(context.cluster, leaders)
-    return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)
+    return leader_endpoints(NodeEndpoint, leaders, context)

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k39_renew_delegation_token import RenewDelegationTokenResponse
-from kproto_server.handlers._delegation_tokens import (
-    NO_TIME,
-    DelegationTokenBehavior,
-    allows_token_requests,
-    client_of,
-    set_end,
-    unavailable,
-)
+from kproto_server.handlers._delegation_tokens import DelegationTokenBehavior, client_of, set_end, token_to_change
+from kproto_server.security.delegation_tokens import Token
 
 if TYPE_CHECKING:
     from kproto.messages.k39_renew_delegation_token import RenewDelegationTokenRequest
@@ -21,15 +15,10 @@ if TYPE_CHECKING:
 
 
 def handle(request: RenewDelegationTokenRequest, context: RequestContext) -> RenewDelegationTokenResponse:
-    if not allows_token_requests(context):
-        return _response(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME)
-    behavior, tokens = context.behavior(DelegationTokenBehavior), context.cluster.delegation_tokens
-    reason = unavailable(context)
-    if tokens is None or reason:
-        return _response(reason or ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, behavior.no_time)
-    token = tokens.by_hmac(request.hmac)
-    if token is None:
-        return _response(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, behavior.no_time)
+    token = token_to_change(request.hmac, context)
+    if not isinstance(token, Token):
+        return _response(*token)
+    behavior = context.behavior(DelegationTokenBehavior)
     is_expired = token.is_expired(context.now_ms)
     if is_expired and context.kafka_version.is_kraft:
         return _response(ErrorCode.DELEGATION_TOKEN_EXPIRED, behavior.no_time)

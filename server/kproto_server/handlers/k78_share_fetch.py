@@ -21,7 +21,7 @@ from kproto.messages.k78_share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from kproto_server.handlers._partitions import leader_error, nodes_with_ids
+from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
 from kproto_server.requests.deferred import Completion, DelayedOperation
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
@@ -324,15 +324,10 @@ def _response(
         for topic_id, of_topic in groupby(sorted(parts, key=lambda one: one.topic_id), key=lambda one: one.topic_id)
     )
     leaders = {part.current_leader.leader_id for part in parts.values()}
-    endpoints = tuple(
-        NodeEndpoint(node_id=node.node_id, host=host, port=port, rack=node.rack)
-        for node in nodes_with_ids(context.cluster, leaders)
-        for host, port in (node.address(context.connection.listener),)
-    )
     return ShareFetchResponse(
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         acquisition_lock_timeout_ms=lock_ms,
         responses=topics,
-        node_endpoints=endpoints,
+        node_endpoints=leader_endpoints(NodeEndpoint, leaders, context),
     )

@@ -14,7 +14,7 @@ from kproto.messages.k79_share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from kproto_server.handlers._partitions import nodes_with_ids
+from kproto_server.handlers._partitions import leader_endpoints
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, partition_of
 from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH
 
@@ -66,17 +66,12 @@ def _response(
         for topic_id, found in groupby(outcomes, key=lambda one: one.topic_id)
     )
     leaders = {part.current_leader.leader_id for topic in topics for part in topic.partitions}
-    endpoints = tuple(
-        NodeEndpoint(node_id=node.node_id, host=host, port=port, rack=node.rack)
-        for node in nodes_with_ids(context.cluster, leaders)
-        for host, port in (node.address(context.connection.listener),)
-    )
     return ShareAcknowledgeResponse(
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         acquisition_lock_timeout_ms=lock_ms,
         responses=topics,
-        node_endpoints=endpoints,
+        node_endpoints=leader_endpoints(NodeEndpoint, leaders, context),
     )
 
 

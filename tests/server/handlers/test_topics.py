@@ -17,7 +17,7 @@ from kproto.messages.k32_describe_configs import DescribeConfigsRequest, Describ
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kproto.messages.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from kproto_server.configuration.topic_configs import describe_topic
-from kproto_server.handlers import k18_api_versions
+from kproto_server.handlers import k01_fetch, k18_api_versions
 from kproto_server.handlers._hash_order import configs_in_hash_order
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo
@@ -156,6 +156,16 @@ class TestFetch:
         response = ask(state, self.request(state), 16, node_id=1)
         assert response.responses[0].partitions[0].current_leader.leader_id == 2
         assert [(node.node_id, node.port) for node in response.node_endpoints] == [(2, 9093)]
+
+    def test_points_to_the_address_of_the_leader_on_the_same_listener(self) -> None:
+        """KIP-951."""
+        state = new_state(node_count=2)
+        partition = state.cluster.topics["t"].partitions[0]
+        partition.replicas, partition.isr, partition.leader = [2], [2], 2
+        state.cluster.nodes[2].others["INSIDE"] = ("broker-2", 19093)
+        connection = ConnectionInfo("/127.0.0.1", listener="INSIDE")
+        response: Any = k01_fetch.handle(self.request(state), request_context(state, 1, connection, 1, 16))
+        assert [(node.host, node.port) for node in response.node_endpoints] == [("broker-2", 19093)]
         assert ask(state, self.request(state), 12, node_id=1).responses[0].partitions[0].current_leader.leader_id == -1
 
 
