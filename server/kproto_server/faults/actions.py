@@ -19,7 +19,6 @@ from kproto_server.faults import changes
 from kproto_server.faults.items import READS, ErrorItems, Selection, empty_response, error_response, place_of
 from kproto_server.faults.rule import API_VERSIONS, DELAY, FIND_COORDINATOR
 from kproto_server.observation.conditions import KEYS
-from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import (
     NO_RESPONSE,
     Completion,
@@ -31,6 +30,7 @@ from kproto_server.requests.deferred import (
     soon,
     then,
 )
+from kproto_server.throttling.responses import throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,16 +46,6 @@ PRODUCE = 0
 KINDS_OF_HEARTBEATS = {68: "consumer", 76: "share", 88: "streams"}
 NEGATIVE = 0x80
 """The sign bit of the first byte of a size."""
-
-
-class FaultBehavior(VersionBehavior):
-    """What Kafka releases do differently when they throttle a client."""
-
-    @property
-    def mutes_after_response(self) -> bool:
-        """Whether the response comes at once, and later requests wait: from 2.0 on (KIP-219). Before, the response
-        itself waits."""
-        return self.at_least(2, 0)
 
 
 class Faulty(NamedTuple):
@@ -247,14 +237,7 @@ def _changed(faulty: Faulty, result: Result) -> Result:
 
 
 def _throttled(faulty: Faulty, response: Response, throttle_ms: int) -> Result:
-    response = changes.throttled(response, throttle_ms)
-    if not faulty.context.behavior(FaultBehavior).mutes_after_response:
-        return _wait(faulty, throttle_ms, lambda: response)
-
-    def mute(frame: bytes) -> Piece:
-        return Piece(frame, _wait(faulty, throttle_ms, lambda: NO_RESPONSE))
-
-    return _soon(faulty, Shaped(response, mute))
+    return throttled(changes.throttled(response, throttle_ms), throttle_ms, faulty.now_ms(), faulty.context)
 
 
 def _truncated(faulty: Faulty, frame: bytes) -> Piece:

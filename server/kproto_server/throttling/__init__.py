@@ -1,5 +1,5 @@
 """Quotas in effect: a client that exceeds the quota of its group is throttled.
 
 `endpoints` puts quotas before the handlers of requests, `throttles` records what clients use and computes throttle
-times, and `connections` delays or closes new connections above a rate.
+times, `responses` delays the client, and `connections` delays or closes new connections above a rate.
 """

@@ -17,17 +17,8 @@ from kproto.messages.k01_fetch import FetchResponse
 from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from kproto_server.quotas.groups import QuotaGroup, group_of
 from kproto_server.quotas.rate import Window
-from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import (
-    NO_RESPONSE,
-    DelayedOperation,
-    LargeResponse,
-    NoResponse,
-    Piece,
-    Shaped,
-    soon,
-    then,
-)
+from kproto_server.requests.deferred import NO_RESPONSE, DelayedOperation, LargeResponse, NoResponse, then
+from kproto_server.throttling.responses import ThrottlingBehavior, throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,15 +38,6 @@ SIZE_BYTES = 4
 PERCENT = 100
 INT_MAX = 2**31 - 1
 NO_SESSION = 0
-
-
-class ThrottlingBehavior(VersionBehavior):
-    """What Kafka releases do differently when they throttle a client."""
-
-    @property
-    def mutes_after_response(self) -> bool:
-        """Whether the response goes out at once, and later requests wait: from 2.0 on (KIP-219)."""
-        return self.at_least(2, 0)
 
 
 class _Quota(NamedTuple):
@@ -129,7 +111,7 @@ class Throttles:
                 if of_bytes is not None:  # none of them is sent
                     self._cluster.quota_usage.unrecord(of_bytes.key, size, self._window, self._clock.now_ms())
                 result = _empty(result, request)
-            return self._throttled(_with_time(result, throttle_ms), throttle_ms, context)
+            return throttled(_with_time(result, throttle_ms), throttle_ms, self._clock.now_ms(), context)
 
         return then(result, finish)
 
@@ -143,22 +125,6 @@ class Throttles:
     def _record(self, quota: _Quota, value: float) -> int:
         """Record what a client has used of a quota; return the throttle time."""
         return self._cluster.quota_usage.record(quota.key, value, quota.value, self._window, self._clock.now_ms())
-
-    def _throttled(self, result: Response | LargeResponse, throttle_ms: int, context: RequestContext) -> Result:
-        """Return a response with its throttle time, behind which the connection is not read for that time.
-
-        A large response is sent as it is: the next request of the client is throttled in its place.
-        """
-        now_ms = self._clock.now_ms()
-        if not context.behavior(ThrottlingBehavior).mutes_after_response:
-            return DelayedOperation(now_ms + throttle_ms, lambda: result)
-        if isinstance(result, LargeResponse):
-            return result
-
-        def mute(frame: bytes) -> Piece:
-            return Piece(frame, DelayedOperation(now_ms + throttle_ms, lambda: NO_RESPONSE))
-
-        return soon(Shaped(result, mute), now_ms)
 
 
 def _quota(key: str, context: RequestContext) -> _Quota | None:
