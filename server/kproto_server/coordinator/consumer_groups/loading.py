@@ -14,6 +14,7 @@ from kproto_server.coordinator.consumer_groups.data import (
 )
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.reconciliation import partition_epochs
+from kproto_server.coordinator.epoch_groups.newest_records import NewestRecords
 from kproto_server.coordinator.subscribed_topics import hash_of, topic_hash
 
 if TYPE_CHECKING:
@@ -30,78 +31,51 @@ class RestoredConsumerGroup:
 
     def __init__(self) -> None:
         self.is_deleted: bool = False
-        self._epoch = self._metadata_hash = 0
-        self._partition_metadata_hash = 0
-        """Of the subscribed topics in the log of a 4.0, which has no hash of them."""
-        self._assignment_epoch = self._assignment_timestamp_ms = 0
-        self._members: dict[str, ConsumerMember] = {}
-        self._current: dict[str, declared.ConsumerGroupCurrentMemberAssignmentValue] = {}
-        self._targets: dict[str, Assignment] = {}
-        self._resolved: dict[str, ResolvedRegex] = {}
+        self._newest = NewestRecords()
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Apply the next record; a record without a value is a tombstone."""
-        match record.key, record.value:
-            case declared.ConsumerGroupMetadataKey(), None:
-                self.is_deleted = True
-            case _, declared.ConsumerGroupMetadataValue() as value:
-                self._epoch, self._metadata_hash = value.epoch, value.metadata_hash
-            case declared.ConsumerGroupPartitionMetadataKey(), None:
-                self._partition_metadata_hash = 0
-            case _, declared.ConsumerGroupPartitionMetadataValue() as value:
-                hashes = {one.topic_name: topic_hash(*_without_racks(one)) for one in value.topics}
-                self._partition_metadata_hash = hash_of(hashes)
-            case declared.ConsumerGroupMemberMetadataKey() as key, None:
-                self._members.pop(key.member_id, None)
-            case declared.ConsumerGroupMemberMetadataKey() as key, declared.ConsumerGroupMemberMetadataValue() as value:
-                self._members[key.member_id] = _member(key.member_id, value)
-            case declared.ConsumerGroupTargetAssignmentMetadataKey(), None:
-                self._assignment_epoch = 0
-            case _, declared.ConsumerGroupTargetAssignmentMetadataValue() as value:
-                self._assignment_epoch = value.assignment_epoch
-                self._assignment_timestamp_ms = value.assignment_timestamp
-            case declared.ConsumerGroupTargetAssignmentMemberKey() as key, None:
-                self._targets.pop(key.member_id, None)
-            case (
-                declared.ConsumerGroupTargetAssignmentMemberKey() as key,
-                declared.ConsumerGroupTargetAssignmentMemberValue() as value,
-            ):
-                self._targets[key.member_id] = _assignment(value.topic_partitions)
-            case declared.ConsumerGroupCurrentMemberAssignmentKey() as key, None:
-                self._current.pop(key.member_id, None)
-            case (
-                declared.ConsumerGroupCurrentMemberAssignmentKey() as key,
-                declared.ConsumerGroupCurrentMemberAssignmentValue() as value,
-            ):
-                self._current[key.member_id] = value
-            case declared.ConsumerGroupRegularExpressionKey() as key, None:
-                self._resolved.pop(key.regular_expression, None)
-            case (
-                declared.ConsumerGroupRegularExpressionKey() as key,
-                declared.ConsumerGroupRegularExpressionValue() as value,
-            ):
-                resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
-                self._resolved[key.regular_expression] = resolved
+        self._newest.replay(record)
+        self.is_deleted = record.value is None and isinstance(record.key, declared.ConsumerGroupMetadataKey)
 
     def make(self, group_id: str, now_ms: int, first_epoch: int) -> ConsumerGroup:
         """Return the group; it is not registered. ``first_epoch``: the epochs of which the log has no record."""
+        of_group, by_name = self._newest.of_group, self._newest.by_name
+        metadata: declared.ConsumerGroupMetadataValue | None = of_group(declared.ConsumerGroupMetadataKey)
+        target: declared.ConsumerGroupTargetAssignmentMetadataValue | None = of_group(
+            declared.ConsumerGroupTargetAssignmentMetadataKey
+        )
+        current = by_name(declared.ConsumerGroupCurrentMemberAssignmentKey)
         group = ConsumerGroup(group_id, now_ms)
         group.restore(
             GroupData(
-                epoch=self._epoch or first_epoch,
-                metadata_hash=self._metadata_hash or self._partition_metadata_hash,
+                epoch=(metadata and metadata.epoch) or first_epoch,
+                metadata_hash=(metadata and metadata.metadata_hash) or self._hash_of_topics(),
                 members={
-                    member_id: _with_current(member, self._current.get(member_id))
-                    for member_id, member in self._members.items()
+                    member_id: _with_current(_member(member_id, value), current.get(member_id))
+                    for member_id, value in by_name(declared.ConsumerGroupMemberMetadataKey).items()
                 },
-                assignment_epoch=self._assignment_epoch or first_epoch,
-                targets=self._targets,
-                resolved=self._resolved,
-                assignment_timestamp_ms=self._assignment_timestamp_ms,
+                assignment_epoch=(target and target.assignment_epoch) or first_epoch,
+                targets={
+                    member_id: _assignment(value.topic_partitions)
+                    for member_id, value in by_name(declared.ConsumerGroupTargetAssignmentMemberKey).items()
+                },
+                resolved={
+                    regex: ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+                    for regex, value in by_name(declared.ConsumerGroupRegularExpressionKey).items()
+                },
+                assignment_timestamp_ms=target.assignment_timestamp if target else 0,
             ),
             now_ms,
         )
         return group
+
+    def _hash_of_topics(self) -> int:
+        """Return the hash of the subscribed topics in the log of a 4.0, which has the topics instead of the hash."""
+        value: declared.ConsumerGroupPartitionMetadataValue | None = self._newest.of_group(
+            declared.ConsumerGroupPartitionMetadataKey
+        )
+        return hash_of({one.topic_name: topic_hash(*_without_racks(one)) for one in value.topics}) if value else 0
 
 
 def _without_racks(topic: declared.TopicMetadata) -> tuple[str, bytes, tuple[tuple[str, ...], ...]]:

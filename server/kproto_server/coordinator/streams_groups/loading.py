@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kproto.records import streams_group_records as declared
+from kproto_server.coordinator.epoch_groups.newest_records import NewestRecords
 from kproto_server.coordinator.streams_groups.data import (
-    NO_EPOCH,
     Endpoint,
     MemberState,
     StreamsData,
@@ -31,61 +31,41 @@ class RestoredStreamsGroup:
 
     def __init__(self) -> None:
         self.is_deleted: bool = False
-        self._data = StreamsData(epoch=NO_EPOCH, assignment_epoch=NO_EPOCH)
-        self._members: dict[str, StreamsMember] = {}
-        self._current: dict[str, declared.StreamsGroupCurrentMemberAssignmentValue] = {}
-        self._targets: dict[str, TaskSets] = {}
+        self._newest = NewestRecords()
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Apply the next record; a record without a value is a tombstone."""
-        match record.key, record.value:
-            case declared.StreamsGroupMetadataKey(), None:
-                self.is_deleted = True
-            case _, declared.StreamsGroupMetadataValue() as value:
-                self._data = self._data._replace(
-                    epoch=value.epoch,
-                    metadata_hash=value.metadata_hash,
-                    validated_topology_epoch=value.validated_topology_epoch,
-                    assignment_configs={one.key: one.value for one in value.last_assignment_configs or ()},
-                )
-            case declared.StreamsGroupTopologyKey(), value:
-                self._data = self._data._replace(topology=cast("declared.StreamsGroupTopologyValue | None", value))
-            case declared.StreamsGroupMemberMetadataKey() as key, None:
-                self._members.pop(key.member_id, None)
-            case declared.StreamsGroupMemberMetadataKey() as key, declared.StreamsGroupMemberMetadataValue() as value:
-                self._members[key.member_id] = _member(key.member_id, value)
-            case declared.StreamsGroupTargetAssignmentMetadataKey(), None:
-                self._data = self._data._replace(assignment_epoch=NO_EPOCH, assignment_timestamp_ms=0)
-            case _, declared.StreamsGroupTargetAssignmentMetadataValue() as value:
-                self._data = self._data._replace(
-                    assignment_epoch=value.assignment_epoch, assignment_timestamp_ms=value.assignment_timestamp
-                )
-            case declared.StreamsGroupTargetAssignmentMemberKey() as key, None:
-                self._targets.pop(key.member_id, None)
-            case (
-                declared.StreamsGroupTargetAssignmentMemberKey() as key,
-                declared.StreamsGroupTargetAssignmentMemberValue() as value,
-            ):
-                self._targets[key.member_id] = TaskSets(
-                    _tasks(value.active_tasks), _tasks(value.standby_tasks), _tasks(value.warmup_tasks)
-                )
-            case declared.StreamsGroupCurrentMemberAssignmentKey() as key, None:
-                self._current.pop(key.member_id, None)
-            case (
-                declared.StreamsGroupCurrentMemberAssignmentKey() as key,
-                declared.StreamsGroupCurrentMemberAssignmentValue() as value,
-            ):
-                self._current[key.member_id] = value
+        self._newest.replay(record)
+        self.is_deleted = record.value is None and isinstance(record.key, declared.StreamsGroupMetadataKey)
 
     def make(self, group_id: str, now_ms: int, first_epoch: int) -> StreamsGroup:
         """Return the group; it is not registered. ``first_epoch``: the epochs of which the log has no record."""
-        data = self._data
-        data = data._replace(
-            epoch=first_epoch if data.epoch == NO_EPOCH else data.epoch,
-            assignment_epoch=first_epoch if data.assignment_epoch == NO_EPOCH else data.assignment_epoch,
-            members={one: _with_current(member, self._current.get(one)) for one, member in self._members.items()},
-            targets=self._targets,
+        of_group, by_name = self._newest.of_group, self._newest.by_name
+        metadata: declared.StreamsGroupMetadataValue | None = of_group(declared.StreamsGroupMetadataKey)
+        target: declared.StreamsGroupTargetAssignmentMetadataValue | None = of_group(
+            declared.StreamsGroupTargetAssignmentMetadataKey
         )
+        current = by_name(declared.StreamsGroupCurrentMemberAssignmentKey)
+        data = StreamsData(
+            epoch=metadata.epoch if metadata else first_epoch,
+            topology=of_group(declared.StreamsGroupTopologyKey),
+            members={
+                member_id: _with_current(_member(member_id, value), current.get(member_id))
+                for member_id, value in by_name(declared.StreamsGroupMemberMetadataKey).items()
+            },
+            assignment_epoch=target.assignment_epoch if target else first_epoch,
+            targets={
+                member_id: TaskSets(_tasks(value.active_tasks), _tasks(value.standby_tasks), _tasks(value.warmup_tasks))
+                for member_id, value in by_name(declared.StreamsGroupTargetAssignmentMemberKey).items()
+            },
+            assignment_timestamp_ms=target.assignment_timestamp if target else 0,
+        )
+        if metadata:
+            data = data._replace(
+                metadata_hash=metadata.metadata_hash,
+                validated_topology_epoch=metadata.validated_topology_epoch,
+                assignment_configs={one.key: one.value for one in metadata.last_assignment_configs or ()},
+            )
         group = StreamsGroup(group_id, now_ms, StreamsData())
         group.restore(data, now_ms)
         return group
