@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
+from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.network.event_loop import EventLoop, real_ms
 from kproto_server.network.server import PeriodicTask, Server
@@ -62,7 +62,7 @@ def assemble(
                 listener.advertised.host,
                 _advertised_port(listener.advertised, node.node_id, sock),
             )
-    cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)), os.urandom)
+    cluster = Cluster(nodes, kafka_version, TopicDefaults.of(settings, len(nodes)), os.urandom)
     state = BrokerState(kafka_version, settings, cluster, clock)
     expiration_task = ExpirationTask(state.coordinator, clock)
     expiration_task.start()

@@ -1,4 +1,4 @@
-"""The nodes of one cluster, and its topics.
+"""The nodes of one cluster, and its topics. `shared_state` has what else all nodes know.
 
 Theory of operation. All nodes run in this process and share one state, as the brokers of a real cluster share a
 metadata log. Nodes differ only in being alive, and in the partitions that they lead. If a node stops, its replicas
@@ -10,7 +10,7 @@ recovers without loss. The first live in-sync replica becomes the leader, with a
 from __future__ import annotations
 
 import base64
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -18,6 +18,7 @@ from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.cluster.node import Node
 from kproto_server.cluster.placement import stripe
 from kproto_server.cluster.rules import BROKER_DEFAULT, NewTopic, given_configs
+from kproto_server.cluster.shared_state import SharedState
 from kproto_server.cluster.topics import (
     INTERNAL_TOPICS,
     NO_LEADER,
@@ -32,20 +33,13 @@ from kproto_server.cluster.topics import (
 )
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.partition_log.partition_data import NO_DATA
-from kproto_server.quotas.entities import REQUEST_PERCENTAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from kproto_server.cluster.features import FinalizedFeatures
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
-    from kproto_server.quotas.entities import Quotas
-    from kproto_server.quotas.usage import QuotaUsage
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.security.acls import Acl, Authorizer
-    from kproto_server.security.delegation_tokens import DelegationTokens, Token
-    from kproto_server.security.users import Changes, ScramCredentials
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 
@@ -59,7 +53,7 @@ TOO_MANY_PARTITIONS = Refusal(
 )
 
 
-class Cluster:
+class Cluster(SharedState):
     """The nodes, the topics, and the leaders of their partitions."""
 
     def __init__(
@@ -70,15 +64,12 @@ class Cluster:
         random_bytes: Callable[[int], bytes],
     ) -> None:
         """``random_bytes``: the source of all random ids in a broker; a seeded function repeats a run."""
+        super().__init__(kafka_version, random_bytes)
         self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
-        self.version: int = 0
-        """Rises with each change of topics, partitions, leaders, nodes or settings, and invalidates the commit
-        cache."""
         self.topics: dict[str, Topic] = {}
-        self.kafka_version = kafka_version
         self.behavior: TopicBehavior = kafka_version.behavior(TopicBehavior)
         self._rules = _rules_for(kafka_version)
-        self.defaults = defaults
+        self.defaults: TopicDefaults = defaults
         self.partition_count: int = 0
         """The number of partitions of all topics."""
         self.controller_id: int = NO_CONTROLLER
@@ -88,34 +79,11 @@ class Cluster:
         """Nodes that have ended, which the cluster has not noticed: they are in sync, and do not replicate."""
         self.replica_waiters: dict[Callable[[], object], None] = {}
         """Called when in-sync replicas may have changed: produces that wait for them."""
-        self.random_bytes = random_bytes
-        self.last_producer_id: int = 0
-        """The newest id that `new_producer_id` has returned."""
-        self.last_dropped_producer_id: int = 0
-        """The newest id when the cluster was reset; its producers and those before it are unknown."""
-        self._last_kept_producer_id = 0
-        """The newest id of the producers that a snapshot has brought back."""
         self._topics_by_id: dict[bytes, Topic] = {}
         self.on_topic_deleted: Callable[[bytes, str], object] = lambda topic_id, name: None
         """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
         self._names_by_key: dict[str, dict[str, None]] = {}
         """The names of topics by their `collision_key`, of names that have one of its characters."""
-        self.authorizer: Authorizer | None = None
-        """The ACLs; None: every client may do everything. Set by `BrokerState`."""
-        self.delegation_tokens: DelegationTokens | None = None
-        """None: the cluster has no secret key for them. Set by `BrokerState`."""
-        self.client_quotas: Quotas = {}
-        """The client quotas that administrators have set; see `alter_client_quotas`."""
-        self.limits_handler_time: bool = False
-        """Whether any client has a quota of handler time: commits then do not take the way of the commit cache."""
-        self.unsaved: list[Callable[[], object]] = []
-        """Undo the changes of topics and configs that are not saved, in the order of the changes."""
-        self.store: Callable[[], object] = lambda: None
-        """Writes topics and configs to the disk, or calls `undo` and raises `TopicsNotStored`; `Persistence` sets
-        it."""
-        self.read_stores_again: Callable[[], str] | None = None
-        """Reads the key store and the trust store of the settings, and returns why not; empty: it has. None: there are
-        none. Set by `Security`."""
         self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
 
@@ -130,7 +98,7 @@ class Cluster:
     ) -> Cluster:
         """Return a cluster of one live node for each address, with ids from 1 in their order."""
         nodes = [Node(node_id, host, port) for node_id, (host, port) in enumerate(addresses, start=1)]
-        return cls(nodes, kafka_version, topic_defaults(settings, len(nodes)), random_bytes)
+        return cls(nodes, kafka_version, TopicDefaults.of(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:
         """Delete all topics but the internal ones, which lose their records, and drop all producers. Nodes and the
@@ -142,120 +110,10 @@ class Cluster:
             self.delete_topic(name)
         for partition in self._partitions():
             partition.data = NO_DATA
-        self.last_dropped_producer_id = self.last_producer_id
-        self._last_kept_producer_id = 0
-        if "features" in self.__dict__:
-            self.features.reset()
-        if "scram_credentials" in self.__dict__:
-            self.scram_credentials.changes = {}
-        if self.authorizer is not None:
-            self.authorizer.replace(())
-        if self.delegation_tokens is not None:
-            self.delegation_tokens.replace(())
-        self.set_client_quotas({})
-        self.__dict__.pop("quota_usage", None)
+        super().reset()
         for node_id in list(self._behind):
             self.start_replication(node_id)
         self.unsaved.clear()
-
-    @cached_property
-    def features(self) -> FinalizedFeatures:
-        """The finalized features, made at their first use: they take 1 % of a start."""
-        from kproto_server.cluster.features import FinalizedFeatures
-
-        return FinalizedFeatures(self.kafka_version)
-
-    @cached_property
-    def quota_usage(self) -> QuotaUsage:
-        """What clients have used of their quotas, made at its first use."""
-        from kproto_server.quotas.usage import QuotaUsage
-
-        return QuotaUsage()
-
-    @cached_property
-    def scram_credentials(self) -> ScramCredentials:
-        """The SCRAM credentials of users, made at their first use."""
-        from kproto_server.security.users import ScramCredentials
-
-        return ScramCredentials(self.random_bytes)
-
-    @property
-    def scram_changes(self) -> Changes:
-        """What administrators have changed of the SCRAM credentials, without making `scram_credentials`."""
-        return self.scram_credentials.changes if "scram_credentials" in self.__dict__ else {}
-
-    def alter_scram_credentials(self, changes: Changes) -> None:
-        """Replace what administrators have changed of the SCRAM credentials."""
-        credentials = self.scram_credentials
-        self.version += 1
-        self.unsaved.append(partial(setattr, credentials, "changes", credentials.changes))
-        credentials.changes = changes
-
-    def alter_client_quotas(self, quotas: Quotas) -> None:
-        """Have these client quotas and no others."""
-        self.unsaved.append(partial(self.set_client_quotas, self.client_quotas))
-        self.set_client_quotas(quotas)
-
-    def set_client_quotas(self, quotas: Quotas) -> None:
-        """As `alter_client_quotas`, for quotas that are saved already."""
-        self.client_quotas = quotas
-        self.limits_handler_time = any(REQUEST_PERCENTAGE in values for values in quotas.values())
-        self.version += 1
-
-    def changed(self) -> None:
-        """Raise the version, to invalidate decisions that depend on the cluster."""
-        self.version += 1
-
-    def save(self) -> None:
-        """Make the changes of topics and configs durable, before a response reports them.
-
-        Raises:
-            TopicsNotStored: they are undone.
-        """
-        self.store()
-        self.unsaved.clear()
-
-    def undo(self) -> None:
-        """Undo the changes of topics and configs that are not saved, the newest first."""
-        unsaved, self.unsaved = self.unsaved, []
-        for undo in reversed(unsaved):
-            undo()
-        self.unsaved.clear()
-        self.version += 1
-
-    def finalize(self, levels: Mapping[str, int]) -> None:
-        """Replace the levels of all features."""
-        self.version += 1
-        self.unsaved.append(partial(self.features.replace, self.features.levels))
-        self.features.replace(levels)
-
-    def change_acls(self, acls: Iterable[Acl]) -> None:
-        """Have these ACLs and no others."""
-        assert self.authorizer is not None, "only a cluster with an authorizer has ACLs"
-        self.version += 1
-        self.unsaved.append(partial(self.authorizer.replace, self.authorizer.acls))
-        self.authorizer.replace(acls)
-
-    def change_delegation_tokens(self, tokens: Iterable[Token]) -> None:
-        """Have these delegation tokens and no others."""
-        assert self.delegation_tokens is not None, "only a cluster with a secret key has delegation tokens"
-        self.version += 1
-        self.unsaved.append(partial(self.delegation_tokens.replace, self.delegation_tokens.tokens))
-        self.delegation_tokens.replace(tokens)
-
-    def dropped_producer(self, producer_id: int) -> bool:
-        """Return whether a reset has dropped the producer with an id."""
-        return self._last_kept_producer_id < producer_id <= self.last_dropped_producer_id
-
-    def restore_producer_ids(self, last_producer_id: int) -> None:
-        """Bring back the producers up to an id after a reset; no later id is used again."""
-        self._last_kept_producer_id = last_producer_id
-        self.last_producer_id = max(self.last_producer_id, last_producer_id)
-
-    def new_producer_id(self) -> int:
-        """Return an id that no producer of the cluster has."""
-        self.last_producer_id += 1
-        return self.last_producer_id
 
     # Nodes.
 
@@ -277,13 +135,13 @@ class Cluster:
 
     def add_node(self, node: Node) -> None:
         """Add a node; new topics use it."""
-        self.version += 1
+        self.changed()
         self.nodes[node.node_id] = node
         self._elect_controller()
 
     def stop_node(self, node_id: int) -> None:
         """Stop a node: it leaves the in-sync replicas, and its partitions get other leaders or none."""
-        self.version += 1
+        self.changed()
         self.silent.discard(node_id)
         self.nodes[node_id].alive = False
         for partition in self._partitions():
@@ -308,7 +166,7 @@ class Cluster:
 
     def stop_replication(self, node_id: int) -> None:
         """Have the replicas of a node that follow others leave the in-sync replicas, until `start_replication`."""
-        self.version += 1
+        self.changed()
         self._behind.add(node_id)
         for partition in self._partitions():
             if partition.leader != node_id:
@@ -317,7 +175,7 @@ class Cluster:
 
     def start_replication(self, node_id: int) -> None:
         """Have the replicas of a node catch up, and be in sync with the leaders."""
-        self.version += 1
+        self.changed()
         self._behind.discard(node_id)
         for partition in self._partitions():
             self._join_in_sync(partition)
@@ -330,13 +188,13 @@ class Cluster:
 
     def restore_roles(self, controller_id: int, behind: Iterable[int]) -> None:
         """Note what nodes are and do, when partitions have leaders and in-sync replicas that fit it."""
-        self.version += 1
+        self.changed()
         self.controller_id = controller_id
         self._behind = set(behind)
 
     def start_node(self, node_id: int) -> None:
         """Start a node: it leads partitions without a leader if it may; all live replicas of a leader are in sync."""
-        self.version += 1
+        self.changed()
         node = self.nodes[node_id]
         node.alive = node.registered = True
         for partition in self._partitions():
@@ -367,7 +225,7 @@ class Cluster:
 
     def lead(self, partition: Partition, node_id: int) -> None:
         """Make a live replica the leader. If it was not in sync, it becomes the only in-sync replica."""
-        self.version += 1
+        self.changed()
         partition.leader = node_id
         partition.leader_epoch += 1
         if node_id not in partition.isr:
@@ -380,7 +238,7 @@ class Cluster:
         refusal = self._rules.check_move(self, partition.replicas, replicas, allows_factor_change=allows_factor_change)
         if refusal is not None:
             return refusal
-        self.version += 1
+        self.changed()
         self.unsaved.append(partial(partition.restore, partition.placement))
         epoch = partition.leader_epoch
         is_reduced = not set(partition.replicas) <= set(replicas)
@@ -432,7 +290,7 @@ class Cluster:
         return topic
 
     def _add_topic(self, topic: Topic) -> None:
-        self.version += 1
+        self.changed()
         self.partition_count += len(topic.partitions)
         self.topics[topic.name] = self._topics_by_id[topic.topic_id] = topic
         key = collision_key(topic.name)
@@ -479,7 +337,7 @@ class Cluster:
         if self.partition_count + len(placed) > PARTITIONS_MAX:
             return TOO_MANY_PARTITIONS
         if not validate_only:
-            self.version += 1
+            self.changed()
             self.partition_count += len(placed)
             first = len(topic.partitions)
             self.unsaved.append(partial(self._remove_partitions, topic, first))
@@ -494,7 +352,7 @@ class Cluster:
         """Delete a topic and return it, or None."""
         topic = self.topics.pop(name, None)
         if topic is not None:
-            self.version += 1
+            self.changed()
             self.partition_count -= len(topic.partitions)
             del self._topics_by_id[topic.topic_id]
             key = collision_key(name)
@@ -568,27 +426,3 @@ def _rules_for(kafka_version: KafkaVersion) -> TopicRules:
     from kproto_server.cluster.zookeeper_rules import ZooKeeperRules
 
     return ZooKeeperRules()
-
-
-def topic_defaults(settings: Settings, node_count: int) -> TopicDefaults:
-    """Return the settings of new topics.
-
-    If the replication factor of an internal topic is not set, it is 1 with a single node, as in Kafka's quickstart
-    (BA-54), otherwise 3, Kafka's default for any number of nodes (KIP-115).
-    """
-    unset = 1 if node_count == 1 else 3
-
-    def factor(name: str) -> int:
-        return settings.int(name) if settings.is_set(name) else unset
-
-    return TopicDefaults(
-        auto_create=settings.bool("auto.create.topics.enable"),
-        num_partitions=settings.int("num.partitions"),
-        replication_factor=settings.int("default.replication.factor"),
-        offsets_num_partitions=settings.int("offsets.topic.num.partitions"),
-        offsets_replication_factor=factor("offsets.topic.replication.factor"),
-        transaction_num_partitions=settings.int("transaction.state.log.num.partitions"),
-        transaction_replication_factor=factor("transaction.state.log.replication.factor"),
-        share_num_partitions=settings.int("share.coordinator.state.topic.num.partitions"),
-        share_replication_factor=factor("share.coordinator.state.topic.replication.factor"),
-    )

@@ -14,6 +14,7 @@ from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
+    from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
 TRANSACTION_TOPIC = "__transaction_state"
@@ -129,6 +130,30 @@ class TopicDefaults(NamedTuple):
     transaction_replication_factor: int = 3
     share_num_partitions: int = 50
     share_replication_factor: int = 3
+
+    @classmethod
+    def of(cls, settings: Settings, node_count: int) -> TopicDefaults:
+        """Return the settings of new topics.
+
+        If the replication factor of an internal topic is not set, it is 1 with a single node, as in Kafka's quickstart
+        (BA-54), otherwise 3, Kafka's default for any number of nodes (KIP-115).
+        """
+        unset = 1 if node_count == 1 else 3
+
+        def factor(name: str) -> int:
+            return settings.int(name) if settings.is_set(name) else unset
+
+        return cls(
+            auto_create=settings.bool("auto.create.topics.enable"),
+            num_partitions=settings.int("num.partitions"),
+            replication_factor=settings.int("default.replication.factor"),
+            offsets_num_partitions=settings.int("offsets.topic.num.partitions"),
+            offsets_replication_factor=factor("offsets.topic.replication.factor"),
+            transaction_num_partitions=settings.int("transaction.state.log.num.partitions"),
+            transaction_replication_factor=factor("transaction.state.log.replication.factor"),
+            share_num_partitions=settings.int("share.coordinator.state.topic.num.partitions"),
+            share_replication_factor=factor("share.coordinator.state.topic.replication.factor"),
+        )
 
     def internal_topic(self, name: str) -> tuple[int, int]:
         """Return partition count and replication factor of one of `INTERNAL_TOPICS`."""
