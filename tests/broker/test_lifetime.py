@@ -123,7 +123,7 @@ def test_a_failure_at_start_is_raised_and_leaves_no_thread_and_no_descriptor(
         pass  # the first start imports modules, some of which keep descriptors
     descriptors = open_descriptors()
 
-    monkeypatch.setattr("kproto_server.network.server.NodeListener", fail)
+    monkeypatch.setattr("kproto_server.network.nodes.NodeListener", fail)
     with pytest.raises(RuntimeError, match="this broker failed") as failure, caplog.at_level(logging.CRITICAL + 1):
         Broker().start()
 

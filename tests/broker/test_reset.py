@@ -29,7 +29,7 @@ from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server import Broker
-from kproto_server.network.server import FORMER_PORTS_MAX
+from kproto_server.network.nodes import FORMER_PORTS_MAX
 from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
 from tests.network.requests import (
@@ -293,7 +293,7 @@ def test_the_former_ports_refuse_connections() -> None:
 def test_few_former_ports_stay_reserved(broker: Broker) -> None:
     for _ in range(FORMER_PORTS_MAX + 10):
         broker.reset(new_ports=True)
-    assert broker._call(lambda server: len(server._former)) == FORMER_PORTS_MAX
+    assert broker._call(lambda server: len(server.nodes._former)) == FORMER_PORTS_MAX
 
 
 # Clients that were left polling.

@@ -50,7 +50,7 @@ def address(broker: Broker, node_id: int) -> str:
 
 
 def is_running(broker: Broker, node_id: int) -> bool:
-    return broker.run(lambda server: node_id in server.listeners)
+    return broker.run(lambda server: node_id in server.nodes.listeners)
 
 
 @pytest.mark.parametrize("disk", ["full", "read_only"])

@@ -138,7 +138,7 @@ def test_a_running_broker_loads_conditions_of_the_network(tmp_path: Path) -> Non
         assert len(broker.faults.load(str(file))) == 1
         assert latency_s(broker.bootstrap_servers) >= 0.2
         broker.reset()
-        assert broker.run(lambda server: server._links and server._links.conditions(1)) == GOOD
+        assert broker.run(lambda server: server.nodes.links and server.nodes.links.conditions(1)) == GOOD
         file.write_text("- forward_commits: true\n")
         with pytest.raises(
             UsageError, match=r"forward_commits is for a broker's start: Broker\(forward_commits=True\)"

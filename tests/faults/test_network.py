@@ -48,7 +48,7 @@ def address(broker: Broker, node_id: int) -> str:
 
 
 def connections(broker: Broker, node_id: int) -> int:
-    return broker._call(lambda server: len(server.listeners[node_id].transports))
+    return broker._call(lambda server: len(server.nodes.listeners[node_id].transports))
 
 
 def is_silent(client: RawClient) -> bool:

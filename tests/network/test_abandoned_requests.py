@@ -31,7 +31,7 @@ def broker() -> Iterator[Broker]:
 
 
 def connection_count(broker: Broker) -> int:
-    return broker._call(lambda server: sum(len(listener.transports) for listener in server.listeners.values()))
+    return broker._call(lambda server: sum(len(listener.transports) for listener in server.nodes.listeners.values()))
 
 
 def wait_for_connections(broker: Broker, count: int) -> None:

@@ -135,13 +135,13 @@ def test_a_shutdown_takes_half_a_second() -> None:
     """By a virtual clock: the time that the broker waits for clients that take no responses."""
     socket = reserve("127.0.0.1", 0)
     loop, server = Broker()._assemble([socket])
-    listener = server.listeners[1] = NodeListener(server.state.cluster.nodes[1], {"": socket})
+    listener = server.nodes.listeners[1] = NodeListener(server.state.cluster.nodes[1], {"": socket})
     slow = SlowTransport()
     listener.transports.add(slow)  # type: ignore[arg-type]  # has the methods that are called
 
     async def elapsed_s() -> float:
         started = trio.current_time()
-        await finish(server.listeners.values(), None)
+        await finish(server.nodes.listeners.values(), None)
         return trio.current_time() - started
 
     try:

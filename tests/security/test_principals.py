@@ -84,7 +84,7 @@ def principals(broker: Broker) -> list[str]:
     return broker.run(
         lambda server: [
             transport._connection.info.principal
-            for listener in server.listeners.values()
+            for listener in server.nodes.listeners.values()
             for transport in listener.transports
         ]
     )

@@ -340,8 +340,8 @@ def test_closed_connections_leave_nothing() -> None:
         def left() -> tuple[int, int, int]:
             return broker._call(
                 lambda server: (
-                    sum(len(listener.transports) for listener in server.listeners.values()),
-                    sum(len(listener._counts) for listener in server.listeners.values()),
+                    sum(len(listener.transports) for listener in server.nodes.listeners.values()),
+                    sum(len(listener._counts) for listener in server.nodes.listeners.values()),
                     len(server.observations._live),
                 )
             )

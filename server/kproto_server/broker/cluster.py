@@ -21,7 +21,7 @@ class BrokerNetwork(EndsWithBlock):
 
     def remove(self) -> None:
         """Make the network of these nodes good; what is under way arrives."""
-        self._run(lambda server: server.set_network(self._node_id))
+        self._run(lambda server: server.nodes.set_network(self._node_id))
 
     _end = remove
 
@@ -122,7 +122,7 @@ class BrokerCluster:
         Raises:
             UsageError: the node does not exist or is stopped.
         """
-        self._run(lambda server: server.crash_node(node_id))
+        self._run(lambda server: server.nodes.crash(node_id))
 
     def disconnect(self, node_id: int) -> None:
         """Close a node's connections and refuse new ones; the cluster does not notice it.
@@ -132,7 +132,7 @@ class BrokerCluster:
         Raises:
             UsageError: the node does not exist or is stopped.
         """
-        self._run(lambda server: server.disconnect_node(node_id))
+        self._run(lambda server: server.nodes.disconnect(node_id))
 
     def stop_replication(self, node_id: int) -> None:
         """Have a node's replicas follow their leaders no longer: they leave the in-sync replicas.
@@ -186,7 +186,7 @@ class BrokerCluster:
         from kproto_server.network.links import checked  # few tests need it
 
         conditions = checked(latency_ms, bytes_per_second, black_hole=black_hole, refuse=refuse)
-        self._run(lambda server: server.set_network(node_id, conditions))
+        self._run(lambda server: server.nodes.set_network(node_id, conditions))
         return BrokerNetwork(self._run, node_id)
 
     def disk(self, node_id: int, *, full: bool = False, read_only: bool = False, latency_ms: int = 0) -> BrokerDisk:

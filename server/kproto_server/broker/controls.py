@@ -113,7 +113,7 @@ class BrokerControls:
         Raises:
             UsageError: the node does not exist or is stopped; the text has all nodes with their states.
         """
-        self.run(lambda server: server.stop_node(node_id))
+        self.run(lambda server: server.nodes.stop(node_id))
 
     def start_node(self, node_id: int) -> None:
         """Start a node on its address; nothing happens if it runs.
@@ -121,7 +121,7 @@ class BrokerControls:
         Raises:
             UsageError: the node does not exist; the text has all nodes with their states.
         """
-        self.run(lambda server: server.start_node(node_id))
+        self.run(lambda server: server.nodes.start(node_id))
 
 
 def bootstrap_servers(nodes: Iterable[Node]) -> str:

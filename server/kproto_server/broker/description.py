@@ -14,7 +14,7 @@ def description(server: Server) -> str:
     topics = [topic for topic in cluster.topics.values() if not topic.internal]
     partitions = [partition for topic in topics for partition in topic.partitions]
     records = sum(one.high_watermark - one.log_start_offset for one in partitions)
-    stopped = [str(node_id) for node_id in cluster.nodes if node_id not in server.listeners]
+    stopped = [str(node_id) for node_id in cluster.nodes if node_id not in server.nodes.listeners]
     parts = [
         _counted(len(cluster.nodes), "node") + (f" ({', '.join(stopped)} stopped)" if stopped else ""),
         f"{_counted(len(topics), 'topic')} with {_counted(records, 'record')}",

@@ -41,7 +41,7 @@ class Faults(NamedTuple):
             extend(server.dispatcher, forwards=self.forward_commits, compares=self.conditional_commits)
         if self.rules:
             server.faults.add_initial(self.rules)
-        server.initial_network = self.network
+        server.nodes.initial_network = self.network
 
 
 def checked_faults(

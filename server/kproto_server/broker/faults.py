@@ -104,7 +104,7 @@ class BrokerFaults:
                 if getattr(faults, name):
                     raise UsageError(f"{path}: {name} is for a broker's start: Broker({name}=True)")
             for node_id, conditions in faults.network:
-                server.set_network(node_id, conditions)
+                server.nodes.set_network(node_id, conditions)
             return [server.faults.add(rule) for rule in faults.rules]
 
         return tuple(BrokerFault(self._run, rule) for rule in self._run(add))

@@ -49,7 +49,8 @@ def _gauges(server: Server) -> list[Metric]:
         _gauge("kproto_clock_seconds", "The broker's time since the epoch.", server.loop.clock.now_ms() / 1000),
     ]
     connections: dict[Labels, float] = {
-        (("broker", str(node_id)),): float(len(listener.transports)) for node_id, listener in server.listeners.items()
+        (("broker", str(node_id)),): float(len(listener.transports))
+        for node_id, listener in server.nodes.listeners.items()
     }
     name = "kafka_server_socket_server_metrics_connection_count"
     return [*found, Metric(name, "gauge", "Open connections of clients.", connections)]

@@ -46,13 +46,18 @@ def overview(server: Server) -> dict[str, Any]:
 def node_list(server: Server) -> list[dict[str, Any]]:
     """Return the nodes, and which of them run; runs in the broker's thread."""
     return [
-        {"node_id": node.node_id, "host": node.host, "port": node.port, "is_running": node.node_id in server.listeners}
+        {
+            "node_id": node.node_id,
+            "host": node.host,
+            "port": node.port,
+            "is_running": node.node_id in server.nodes.listeners,
+        }
         for node in server.state.cluster.nodes.values()
     ]
 
 
 def _of_node(server: Server, node_id: int) -> dict[str, Any]:
-    listener, network = server.listeners.get(node_id), server.network_of(node_id)
+    listener, network = server.nodes.listeners.get(node_id), server.nodes.network_of(node_id)
     return {
         "is_alive": server.state.cluster.nodes[node_id].alive,
         "connection_count": 0 if listener is None else len(listener.transports),

@@ -72,7 +72,7 @@ def use_certificate(broker: BrokerControls, *, certificate: str) -> None:
 
 def remove_network(broker: BrokerControls, *, node_id: int | None = None) -> None:
     """Make the network between clients and a node, or all nodes, good again."""
-    broker.run(lambda server: server.set_network(node_id))
+    broker.run(lambda server: server.nodes.set_network(node_id))
 
 
 def remove_disk(broker: BrokerControls, node_id: int) -> None:

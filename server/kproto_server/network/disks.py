@@ -108,8 +108,8 @@ class Disks:
         return 0 if topic is None or index < 0 else self.error(topic.partitions[index])
 
     def _end(self, node_id: int) -> None:
-        if node_id in self._server.listeners:
-            self._server.crash_node(node_id, resets=False)
+        if node_id in self._server.nodes.listeners:
+            self._server.nodes.crash(node_id, resets=False)
 
     def check_start(self, node_id: int) -> None:
         """Refuse to start a node whose disk is bad: it would end at once.
@@ -179,7 +179,7 @@ def set_disk(server: Server, node_id: int, error: int = 0, latency_ms: int = 0) 
     nodes = server.state.cluster.nodes
     if node_id not in nodes:
         raise UsageError(f"node {node_id!r} does not exist: the nodes are {', '.join(map(str, nodes))}")
-    disks = server.disks
+    disks = server.nodes.disks
     if not isinstance(disks, Disks):
-        disks = server.disks = Disks(server)
+        disks = server.nodes.disks = Disks(server)
     disks.set(node_id, error, latency_ms)

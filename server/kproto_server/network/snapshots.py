@@ -18,7 +18,7 @@ def take_snapshot(server: Server) -> BrokerSnapshot:
         UsageError: the data directory is still being loaded.
     """
     server.drain()
-    return take(server.state, server.listeners)
+    return take(server.state, server.nodes.listeners)
 
 
 def restore(server: Server, snapshot: BrokerSnapshot, *, new_ports: bool = False) -> None:
@@ -32,7 +32,7 @@ def restore(server: Server, snapshot: BrokerSnapshot, *, new_ports: bool = False
     snapshot.check(server.state)
     server.reset(new_ports=new_ports, now_ms=snapshot.now_ms)
     snapshot.restore(server.state, server.drain)
-    for node_id in list(server.listeners):
+    for node_id in list(server.nodes.listeners):
         if node_id not in snapshot.running:
-            server.stop_node(node_id)
+            server.nodes.stop(node_id)
     snapshot.finish(server.state)
