@@ -43,7 +43,7 @@ def stop_after_a_failure(_: Broker) -> None:
 
     failing = Broker()
     failing.start()
-    failing._post(fail)
+    failing._running_thread()._post(fail)
     failing.stop()
 
 

@@ -15,14 +15,14 @@ millisecond.
 
 from __future__ import annotations
 
-import logging
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from kproto.errors import UsageError
 from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.controls import BrokerControls
+from kproto_server.broker.thread import NOT_RUNNING, BrokerThread
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.key_stores import has_own_stores
@@ -50,11 +50,6 @@ if TYPE_CHECKING:
     from kproto_server.observation.observe import Observations
 
 T = TypeVar("T")
-
-logger = logging.getLogger("kproto")
-
-THREAD_CHECK_S = 0.1
-"""How often a caller that waits for the broker's thread checks that the thread is alive."""
 
 
 class BrokerOptions(TypedDict, total=False):
@@ -199,10 +194,8 @@ class Broker(BrokerControls):
             self._seed = checked_seed(seed, self.kafka_version, self.settings, started or brokers)
         self._lifetime = threading.Lock()
         """Held while the broker starts or stops."""
-        self._thread: threading.Thread | None = None
-        self._server: Server | None = None
-        self._failure: BaseException | None = None
-        """The exception that ended the thread; None: it runs, or `stop` ended it."""
+        self._thread: BrokerThread | None = None
+        """From `start` to `stop`."""
 
     @classmethod
     @contextmanager
@@ -257,39 +250,16 @@ class Broker(BrokerControls):
             node_id: {"": sock} | {one.name: one.sockets[index] for one in self._others}
             for index, (node_id, sock) in enumerate(zip(server.state.cluster.nodes, sockets, strict=True))
         }
-        ready = threading.Event()
-        self._failure = None
-        problem: list[UsageError] = []
-
-        def fill() -> None:
-            try:
-                server.fill()
-            except UsageError as error:
-                problem.append(error)
-            ready.set()
-
-        def run() -> None:
-            try:
-                loop.run(lambda: server.main(node_sockets, fill))
-            except BaseException as error:  # raised again by the next call from a user's thread
-                logger.exception("the broker has failed")
-                self._failure = error
-            finally:
-                ready.set()
-
-        self._thread = threading.Thread(target=run, name="kproto-broker", daemon=True)
-        self._server = server
+        thread = self._thread = BrokerThread(loop, server, node_sockets)
         try:
-            self._thread.start()
-            ready.wait()
+            thread.start()
         except KeyboardInterrupt:  # no `with` block has begun that would end the thread
-            ready.wait()
             self._stop()
             raise
-        if self._failure is not None or problem:
+        if thread.problem is not None or not thread.is_running:
             self._stop()
-        if problem:
-            raise problem[0]
+        if thread.problem is not None:
+            raise thread.problem
 
     def _assemble(self, sockets: list[socket.socket]) -> tuple[EventLoop, Server]:
         from kproto_server.broker.assembly import assemble
@@ -309,12 +279,14 @@ class Broker(BrokerControls):
     @property
     def is_running(self) -> bool:
         """Whether the broker has started, and has neither ended nor failed."""
-        return self._thread is not None and self._thread.is_alive() and self._failure is None
+        return self._thread is not None and self._thread.is_running
 
     def __repr__(self) -> str:
         name = f"Kafka {self.kafka_version.name}"
-        if not self.is_running or self._thread is threading.current_thread():  # which can't wait for itself
-            return f"<Broker: {name}, {'running' if self.is_running else 'not running'}>"
+        if self._thread is None or not self._thread.is_running:
+            return f"<Broker: {name}, not running>"
+        if self._thread.is_current:  # which can't wait for itself
+            return f"<Broker: {name}, running>"
         from kproto_server.broker.description import description
 
         try:
@@ -334,17 +306,13 @@ class Broker(BrokerControls):
 
     def _stop(self) -> None:
         assert self._thread is not None
-        assert self._server is not None
-        with suppress(RuntimeError):  # the thread has ended by itself
-            self._post(self._server.stop)
-        self._thread.join()
-        self._thread = self._server = None
-        if self._security is not None:
-            self._security.close()
-            self._security = None
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise RuntimeError("this broker failed") from failure
+        thread, self._thread = self._thread, None
+        try:
+            thread.stop()
+        finally:
+            if self._security is not None:
+                self._security.close()
+                self._security = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -389,7 +357,7 @@ class Broker(BrokerControls):
     @property
     def observations(self) -> Observations:
         """Return what clients have sent: `Observations.snapshot` returns it as an immutable copy."""
-        return self._running_server().observations
+        return self._running_thread().running_server().observations
 
     @property
     def tls(self) -> BrokerTls:
@@ -400,7 +368,7 @@ class Broker(BrokerControls):
         """
         from kproto_server.broker.tls import BrokerTls
 
-        self._running_server()
+        self._running_thread().running_server()
         if self._security is None or self._security.tls is None:
             raise RuntimeError('this broker has no TLS: give tls="auto" when you make it')
         return BrokerTls(self.run, self._security.tls)
@@ -446,50 +414,12 @@ class Broker(BrokerControls):
         return security.client_settings(client, servers, user, mechanism, protocol)
 
     def _call(self, action: Callable[[Server], T]) -> T:
-        """Run an action in the broker's thread and return its result (`RunInBrokerThread`)."""
-        server = self._running_server()
-        done = threading.Event()
-        result: list[T] = []
-        failure: list[BaseException] = []
+        return self._running_thread().call(action)
 
-        def run() -> None:
-            try:
-                result.append(action(server))
-            except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
-                failure.append(error)
-            finally:
-                done.set()
-
-        self._post(run)
-        while not done.wait(THREAD_CHECK_S):
-            self._running_server()
-        if failure:
-            raise failure[0]
-        return result[0]
-
-    def _running_server(self) -> Server:
-        server, thread = self._server, self._thread
-        if self._failure is not None:
-            raise RuntimeError("this broker failed") from self._failure
-        if server is None or thread is None or not thread.is_alive():
-            raise RuntimeError("this broker is not running")
-        return server
-
-    def _post(self, action: Callable[[], object]) -> None:
-        """Schedule an action in the broker's thread, between two requests.
-
-        Raises:
-            RuntimeError: the broker has ended.
-        """
-        server, thread = self._server, self._thread
-        if server is None or thread is None or server.token is None:
-            raise RuntimeError("this broker is not running")
-        try:
-            server.token.run_sync_soon(action)
-        except RuntimeError:  # trio's error for a run that has ended
-            thread.join()
-            self._running_server()
-            raise
+    def _running_thread(self) -> BrokerThread:
+        if self._thread is None:
+            raise RuntimeError(NOT_RUNNING)
+        return self._thread
 
 
 def _listener_settings(
