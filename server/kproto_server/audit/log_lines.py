@@ -75,9 +75,9 @@ class LoggedRequest(NamedTuple):
     replica_id: int
     """The broker that sent the request as a follower; `NO_REPLICA` for a client."""
     retention_time_ms: int
-    """Of OffsetCommit v2 to v4; else `NO_RETENTION`."""
+    """The retention time of OffsetCommit v2 to v4; `NO_RETENTION` for other requests."""
     error_codes: tuple[int, ...]
-    """Of the response, other than NONE; the log has responses from 1.0 on."""
+    """The error codes of the response, without NONE; the log has responses from 1.0 on."""
     is_forwarded: bool
     """Whether a broker forwarded a client's request to the controller: the client's own request has another line."""
     is_json: bool
@@ -85,7 +85,7 @@ class LoggedRequest(NamedTuple):
 
 
 def logged_request(line: str) -> LoggedRequest | None:
-    """Return the request of a line that has `COMPLETED`; None: the line is cut, or of another format."""
+    """Return the request of a line that has `COMPLETED`; None: the line is incomplete, or of another format."""
     start = line.find("Completed request:") + len("Completed request:")
     try:
         return _of_json(line, start) if line.startswith('{"', start) else _of_text(line[start:])

@@ -47,7 +47,7 @@ class RequestLog:
     def __init__(self, observations: Observations) -> None:
         self.line_count: int = 0
         self.other_line_count: int = 0
-        """Lines that are no completed request."""
+        """Lines that are not about a completed request."""
         self.unreadable_count: int = 0
         """Lines of a request that are cut or of an unknown format."""
         self.request_count: int = 0

@@ -139,7 +139,7 @@ def metadata(asked: Asked, perform: Perform) -> Any:
         if len(visible) == len(context.cluster.topics):
             return _with_operations(asked, perform(request), denied)
         if not visible:
-            none = perform(request.replace(topics=())) if context.api_version else perform(_nobodys(request))
+            none = perform(request.replace(topics=())) if context.api_version else perform(_of_no_topic(request))
             return _with_operations(asked, changed(none, lambda response: response.replace(topics=())), denied)
         request = request.replace(topics=tuple(MetadataRequestTopic(name=name) for name in visible))
         return _with_operations(asked, perform(request), denied)
@@ -156,12 +156,14 @@ def metadata(asked: Asked, perform: Perform) -> Any:
             allowed.append(topic)
     if not denied:
         return _with_operations(asked, perform(request), denied)
-    result = perform(request.replace(topics=tuple(allowed)) if allowed or context.api_version else _nobodys(request))
+    result = perform(
+        request.replace(topics=tuple(allowed)) if allowed or context.api_version else _of_no_topic(request)
+    )
     return _with_operations(asked, result, denied, hides_found=not allowed)
 
 
-def _nobodys(request: Any) -> Any:
-    """Return a request of v0 for a topic that no broker has: an empty one would ask for all."""
+def _of_no_topic(request: Any) -> Any:
+    """Return a request of v0 for a topic that no cluster has. A request of v0 without topics would get all topics."""
     return request.replace(topics=(MetadataRequestTopic(name="\0"),), allow_auto_topic_creation=False)
 
 

@@ -128,7 +128,7 @@ class BrokerUnderTest:
             return self._how_closed()
 
     def _response_to(self, data: bytes) -> Any:
-        """Send bytes; return what comes, decoded as ApiVersions v0, the only response that such bytes may get."""
+        """Send bytes; return the response, decoded as ApiVersions v0: no other response to such bytes is allowed."""
         try:
             _, response = read_response(self._exchange(data), ApiVersionsRequest, 0)
         except TimeoutError:

@@ -1,6 +1,6 @@
 """The cases for a client under test: what the broker does once while the client works, and the reference of each.
 
-Every case is the same day of a client: it reads records of one topic in a group, writes each to another topic, and
+The client does the same work in every case: it reads records of one topic in a group, writes each to another topic, and
 commits. A case adds fault rules to it, or an older broker. The client is expected to lose no record, to write none
 twice, and to go on.
 """
@@ -18,7 +18,7 @@ Action: TypeAlias = Literal["rebalance", "commit-during-rebalance", "expire-memb
 FirstOffsets: TypeAlias = Literal["before-start", "after-end"]
 
 TIMES = 2
-"""So many requests get an error: one would not show whether a client retries again."""
+"""How many requests get an error. A single error would not show whether a client retries more than once."""
 THROTTLE_MS = 500
 DELAY_MS = 1000
 HALF_RESPONSE_BYTES = 9
@@ -36,7 +36,7 @@ class ClientCase(NamedTuple):
     text: str
     """What the broker does, in a sentence."""
     reference: str
-    """What says how a client should respond to it."""
+    """The document that says what a client should do then."""
     faults: tuple[FaultRule, ...] = ()
     kafka_version: str = "latest"
     """The release that the broker behaves as."""

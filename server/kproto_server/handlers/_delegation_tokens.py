@@ -1,4 +1,5 @@
-"""What the APIs of delegation tokens have in common: who may use them, and the times that responses have (KIP-48)."""
+"""What the APIs of delegation tokens have in common: which clients may use them, and the times in responses
+(KIP-48)."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class DelegationTokenBehavior(VersionBehavior):
 
 
 def allows_token_requests(context: RequestContext) -> bool:
-    """Return whether the client has said who it is, in another way than by a token."""
+    """Return whether the client is authenticated, and not by a delegation token."""
     connection = context.connection
     if connection.authentication is not None:
         return not connection.authentication.is_by_token

@@ -1,4 +1,4 @@
-"""Produce with acks=all waits for the in-sync replicas that do not replicate any more, until the cluster notices it.
+"""Produce with acks=all waits while an in-sync replica does not replicate, until the cluster notices that.
 
 Source:
     Three brokers of 4.4.0, one of which has ended: REQUEST_TIMED_OUT after the timeout of the request, as long as the

@@ -46,7 +46,7 @@ class ListenerSecurity(NamedTuple):
     tls_parameters: Callable[[str, str, bytes | None], TlsParameters] | None = None
     """Returns what a report says of a handshake: version, cipher and the client's certificate; None: no TLS."""
     principal_of_certificate: Callable[[bytes], str] | None = None
-    """Returns the principal of a client with a certificate; None: certificates do not say who clients are."""
+    """Returns the principal of a client with a certificate; None: the principal does not depend on certificates."""
     new_authentication: Callable[[], Authentication] | None = None
     """Returns what a new connection has to authenticate by SASL; None: nothing."""
 

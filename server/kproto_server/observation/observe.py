@@ -295,7 +295,7 @@ class Observations:
         tally.count(tally.closed, (client_id, api_key, api_version, shortened(reason)))
 
     def failed_authentication(self, connection: ConnectionInfo, client_id: str, mechanism: str, user: str) -> None:
-        """Count an authentication that has failed. ``user``: who the client says it is; empty: it has not said so."""
+        """Count an authentication that has failed. ``user``: the user that the client named; empty: it named none."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         if len(tally.failed_authentications) >= FAILED_AUTHENTICATIONS_MAX or self._shared.left <= 0:
             mechanism, user = "", OTHER_USERS

@@ -51,7 +51,7 @@ class FailedAuthenticationsSeen:
 
     mechanism: str
     user: str
-    """Who the client said it is; empty: it did not say so, or not so that the broker could read it."""
+    """The user that the client named; empty: it named none that the broker could read."""
     count: int
 
 

@@ -4,8 +4,8 @@ Theory of operation. `Cutter.feed` takes the bytes of one read and returns the p
 until it is whole, or until `Cutter.collects` says that its beginning is enough: then `begin` sees the beginning, and
 the rest passes as it arrives. So the memory of a direction is one frame that has to be read, and one read.
 
-A frame here includes the 4 bytes of its size. A negative size is no frame: all bytes from there on pass unread, and the
-broker or the client closes the connection for them.
+A frame here includes the 4 bytes of its size. After a negative size the proxy relays all further bytes unread, and the
+broker or the client closes the connection because of them.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ Theory of operation. `Requests` reads the header of each request and appends a `
 response; `Responses` takes it off again: a broker responds in the order of the requests. The correlation ids only
 confirm that. Where they differ, a request had no response, or the frames are tokens of SASL, which have no header.
 
-A request passes byte for byte. Bodies are read of OffsetCommit v2 to v4 (retention_time) and of ApiVersions from v3 on
-(the client's software), and as far as the acks of Produce, because acks=0 has no response. A response passes byte for
-byte, unless it has an address of a broker. Its error codes are counted as a broker of kproto counts them.
+A request passes byte for byte. The proxy decodes the bodies of OffsetCommit v2 to v4 (retention_time) and of
+ApiVersions from v3 on (the client's software), and the beginning of Produce up to acks, because acks=0 has no response.
+A response passes byte for byte, unless it has an address of a broker. Its error codes are counted as a broker of kproto
+counts them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ NO_API = -1
 """API key and version of a frame without a readable header."""
 
 BEGINNING_BYTES = 128 * 1024
-"""Bytes of a request that are collected: a header with a client id, and a transactional id, of 32 KiB each fit."""
+"""Bytes of a request that are collected: enough for a header with a client id of 32 KiB and a transactional id of 32
+KiB."""
 CORRELATION_END = 8
 """Position behind the correlation id of a response."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto_server.proxy.recording import RecordedConnection
 
 READ_MAX_BYTES = 1024 * 1024
-"""Bytes that are read at once: many of a connection that fills its reads."""
+"""Bytes of one read: more for a connection whose last read was full."""
 PENDING_MAX = 10_000
 """Requests of a connection that wait for their response; further ones stay in the socket."""
 LAST_REQUESTS_S = 30.0

@@ -1,7 +1,7 @@
-"""Read and write sockets that do not block, with and without TLS.
+"""Read and write non-blocking sockets, with and without TLS.
 
-A read of TLS takes whole records from the kernel, and OpenSSL keeps nothing of them: so a socket that has more data is
-readable, with TLS, too.
+A read with TLS takes whole records from the kernel and leaves no decrypted bytes in OpenSSL. So the kernel reports a
+socket with more data as readable, as it does without TLS.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import socket
 
 READ_MIN_BYTES = 64 * 1024
-"""A read takes at least so much: more than a record of TLS has, which is 16 KiB."""
+"""The least bytes of a read: more than a TLS record has, which is 16 KiB."""
 
 
 async def receive(sock: socket.socket, size: int) -> bytes:
-    """Return what has arrived, of ``size`` bytes about; nothing at the end, orderly or not.
+    """Return what has arrived, about ``size`` bytes; empty at the end of the connection, also after a reset.
 
     It always waits for the event loop once, so that a fast connection leaves time for others.
     """
@@ -44,7 +44,7 @@ def _records(sock: ssl.SSLSocket, size: int) -> bytes:
         while 0 < received < size and pieces[-1]:
             pieces.append(sock.recv(READ_MIN_BYTES))
             received += len(pieces[-1])
-    except OSError:  # there is no more now; an error comes again at the next read
+    except OSError:  # nothing more has arrived; an error repeats at the next read
         pass
     return b"".join(pieces)
 

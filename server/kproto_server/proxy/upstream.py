@@ -1,4 +1,4 @@
-"""The cluster behind the proxy: how it is reached, and which release it is."""
+"""The cluster behind the proxy: connect to its brokers, and find out its release."""
 
 from __future__ import annotations
 

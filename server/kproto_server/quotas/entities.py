@@ -17,7 +17,7 @@ CONNECTION_CREATION_RATE = "connection_creation_rate"
 Entity = tuple[tuple[str, str | None], ...]
 """Types and names, in the order of `ENTITY_TYPES`; the name None is that of the default quota."""
 Quotas = Mapping[Entity, Mapping[str, float]]
-"""The values by entity and key. No entity is without values. A change of quotas makes a new mapping."""
+"""The values by entity and key. Each entity has at least one value. A change of quotas makes a new mapping."""
 
 
 def entity_of(names: Mapping[str, str | None]) -> Entity:
@@ -26,7 +26,7 @@ def entity_of(names: Mapping[str, str | None]) -> Entity:
 
 
 def altered(quotas: Quotas, entity: Entity, changes: Mapping[str, float | None]) -> Quotas:
-    """Return quotas with the changed values of an entity; a value None: removed."""
+    """Return quotas with the changed values of an entity; None removes a value."""
     values = {key: value for key, value in {**quotas.get(entity, {}), **changes}.items() if value is not None}
     others = {one: of_one for one, of_one in quotas.items() if one != entity}
     return {**others, entity: values} if values else others

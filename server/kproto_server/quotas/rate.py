@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 LONGEST_MS = 2**31 - 1
-"""A throttle time is no longer: a quota may be 0, or next to it."""
+"""The longest throttle time. A quota may be 0 or close to 0, for which the arithmetic would give years."""
 
 
 class Window(NamedTuple):
@@ -24,7 +24,7 @@ class Window(NamedTuple):
 
 
 RateKey = tuple[int, str, str | None, str | None]
-"""Whose rate it is: the node, the key of the quota, and the user and the client id of the group."""
+"""Identifies a rate: the node, the key of the quota, and the user and the client id of the group."""
 
 
 class _Sample:

@@ -27,12 +27,12 @@ class TokenBucket:
         """When tokens were added last."""
 
     def throttle_ms(self, quota: float, window: Window, now_ms: int) -> int:
-        """Return the time until the bucket is no more below 0."""
+        """Return the time until the bucket is at 0 again; 0 if it is not below."""
         self._fill(quota, window, now_ms)
         return whole_ms(-self._tokens * 1000, quota) if self._tokens < 0 else 0
 
     def take(self, count: float, quota: float, window: Window, now_ms: int) -> None:
-        """Take tokens, also more than there are."""
+        """Take tokens, possibly more than the bucket has."""
         self._fill(quota, window, now_ms)
         self._tokens -= count
 

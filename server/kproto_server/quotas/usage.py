@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from kproto_server.quotas.rate import RateKey, Window
 
 KEPT_MAX = 10_000
-"""Groups of clients whose rates are kept, and as many whose tokens are: clients choose their client ids."""
+"""The most groups of clients whose rates are kept, and the most whose tokens are kept. Without a limit, clients could
+take all memory by new client ids."""
 
 
 class QuotaUsage:

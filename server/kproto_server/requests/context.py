@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=VersionBehavior)
 
 ANONYMOUS = "User:ANONYMOUS"
-"""The principal of a client that has not said who it is."""
+"""The principal of a client without authentication."""
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
@@ -43,7 +43,7 @@ class ConnectionInfo:
     tls: TlsParameters | None = None
     """None: the listener has no TLS, or the handshake has not ended."""
     principal: str = ANONYMOUS
-    """Who the client is: the user of SASL, or the subject of the certificate (`ssl.principal.mapping.rules`)."""
+    """The user of SASL, or the subject of the certificate (`ssl.principal.mapping.rules`), as Kafka's ``Type:name``."""
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)

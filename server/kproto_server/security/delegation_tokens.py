@@ -1,7 +1,8 @@
-"""Delegation tokens (KIP-48): whose they are and how long they are valid, their HMACs, and their SCRAM credentials.
+"""Delegation tokens (KIP-48): their owners and validity, their HMACs, and their SCRAM credentials.
 
-A token is an id and the HMAC of it by the broker's secret key. Who has both logs in by SCRAM: the id is the name, the
-HMAC in base64 the password. Only the ids are kept: the HMACs follow from them. This module reads no clock.
+A token is an id and the HMAC of it by the broker's secret key. A client that has both logs in by SCRAM, with the id as
+its name and the HMAC in base64 as its password. kproto stores only the ids, because the HMACs follow from them. This
+module reads no clock.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 HMAC_HASH = "sha512"
 ID_BYTES = 16
 UUID_VERSION, UUID_VARIANT = (6, 0x0F, 0x40), (8, 0x3F, 0x80)
-"""The bytes of a random UUID that say so: position, the bits that stay random, and the others."""
+"""The bytes that mark a UUID as random: position, mask of the bits that stay random, and the fixed bits."""
 USER_TYPE = "User"
 """The type of principals that own and renew tokens."""
 
@@ -47,7 +48,7 @@ class Token(NamedTuple):
     token_id: str
     owner: Principal
     requester: Principal
-    """Who has created it (KIP-373)."""
+    """The principal that created it (KIP-373)."""
     renewers: tuple[Principal, ...]
     issued_ms: int
     expires_ms: int

@@ -2,7 +2,7 @@
 
 Java reads JKS and PKCS12 by their content, whichever of the two is `ssl.keystore.type`; so does this module. A JKS file
 has a checksum by the password of the store, and private keys that are encrypted by Sun's own algorithm: XOR with a
-chain of SHA-1 digests. Errors have no password.
+chain of SHA-1 digests. Error messages never contain a password.
 """
 
 from __future__ import annotations

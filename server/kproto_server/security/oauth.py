@@ -1,6 +1,6 @@
 """OAUTHBEARER (RFC 7628, BA-115): the client's message, and tokens, unsecured or signed, as Kafka validates them.
 
-A validator takes a token and the time, and returns whose token it is and when it ends. It knows no clock and no file:
+A validator takes a token and the time, and returns the owner and the end of the token. It reads no clock and no file:
 `jwks_keys` makes the keys of signed tokens from the text of a JWKS.
 """
 
@@ -29,7 +29,7 @@ CLIENT_MESSAGE = re.compile(
 """Authorization id; pairs of keys and values."""
 AUTH = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
 ACKNOWLEDGED = b"\x01"
-"""What a client sends when it has read that its token is refused."""
+"""The message of a client that confirms the refusal of its token."""
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 """The setting that says where the keys of signed tokens are."""
 SIGNATURE_HASHES = {"RS256": "sha256", "ES256": "sha256"}
@@ -115,7 +115,7 @@ class SignedTokens(NamedTuple):
     """How signed tokens are validated: the settings of Kafka's `OAuthBearerValidatorCallbackHandler`."""
 
     keys: Mapping[str | None, PublicKey]
-    """By key id; a token without one may have any key."""
+    """Keys by key id. A token without a key id may be signed with any of them."""
     audiences: Collection[str] = ()
     """`sasl.oauthbearer.expected.audience`; empty: not checked."""
     issuer: str | None = None

@@ -49,7 +49,8 @@ CLIENT_FINAL = re.compile(r"(c=[A-Za-z0-9+/=]*,r=([!-+\--~]+)(?:,[A-Za-z]=[^,]*)
 
 
 class AuthenticationFailed(KprotoError):
-    """A client is not who it says, or has sent what no mechanism sends; the text is that of Kafka's response."""
+    """The credentials of a client are wrong, or its token has no form of its mechanism; the text is that of Kafka's
+    response."""
 
 
 class MalformedToken(KprotoError):
@@ -66,10 +67,10 @@ class SaslRules(NamedTuple):
     ends_session_with_delegation_token: bool = True
     """Whether the session of a client that logs in with a delegation token ends with it."""
     failed_during: str = "Authentication failed during authentication"
-    """How the failure begins that gives no reason."""
+    """The beginning of the error message that gives no reason."""
 
     def invalid_credentials(self, mechanism: str) -> AuthenticationFailed:
-        """Return the failure that gives no reason, as Kafka's for SCRAM."""
+        """Return the error whose message gives no reason, as Kafka's for SCRAM."""
         return AuthenticationFailed(f"{self.failed_during} due to invalid credentials with SASL mechanism {mechanism}")
 
 
@@ -241,11 +242,11 @@ class Authentication:
         self._steps: Steps | None = None
         self.phase: Phase = Phase.BEGUN
         self.mechanism: str | None = None
-        """The one that was chosen last."""
+        """The mechanism that was chosen last."""
         self.claimed_user: str | None = None
-        """Who the client says it is; None: it has not said so, or not so that the broker can read it."""
+        """The user that the client named; None: it named none that the broker could read."""
         self.has_failed: bool = False
-        """Whether an authentication has failed that has not been counted."""
+        """Whether an authentication failed and is not counted yet."""
         self.user: str | None = None
         """None: the client is not authenticated."""
         self.is_by_token: bool = False

@@ -1,12 +1,12 @@
 """How a member acquires the records of a share partition that it has fetched.
 
-Theory of operation. A member acquires whole batches as they are in the log, so it may get more records than it wants;
-only in the mode `record_limit` it never does. New records become batches in flight, cut where the log's batches begin,
-each with at least the batch size of the request. Records in flight that are available again keep their batches.
+Theory of operation. A member acquires whole batches of the log, so it may get more records than it wants, except in the
+mode `record_limit`. New records become batches in flight, cut where the log's batches begin, each with at least the
+batch size of the request. Records in flight that are available again keep their batches.
 
-A record that its client cannot process would take the records around it along, until all of them were delivered too
-often. So a batch that was delivered half as often as possible is split, and its records are delivered in ever smaller
-numbers; the last time each of them is alone.
+A record that its client cannot process would make the client release all records of its batch, until all of them were
+delivered too often. So when a batch has been delivered half as often as allowed, it is split: each delivery has fewer
+of its records, and the last one has a single record.
 """
 
 from __future__ import annotations

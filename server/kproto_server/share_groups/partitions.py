@@ -1,10 +1,10 @@
-"""The share partitions that brokers have loaded: their locks on the broker's clock, their stored states, who waits.
+"""The share partitions that brokers have loaded: their locks on the broker's clock, stored states and waiting fetches.
 
 Theory of operation. The leader of a partition loads a share partition at the first fetch of a group, from the state
-that the share coordinator has stored; without one, `share.auto.offset.reset` chooses the start offset. A new leader
-epoch means that another node may have led the partition meanwhile, so it is loaded again: what was acquired is a gap.
-It is also loaded again after a write was fenced, as a start offset has been set or the state was deleted; until then
-its members read on from where they were, as in Kafka.
+that the share coordinator has stored; without one, `share.auto.offset.reset` chooses the start offset. With a new
+leader epoch, another node may have led the partition meanwhile, so it is loaded again; records that were acquired
+become a gap. It is also loaded again after the share coordinator has fenced a write, because a start offset was set or
+the state was deleted. Until then its members read on from their position, as in Kafka.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MEMBERS_ERRORS: dict[int, ErrorCode] = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     **dict.fromkeys(FENCED, ErrorCode.NOT_LEADER_OR_FOLLOWER),
 }
-"""What members get for errors of the share coordinator; UNKNOWN_SERVER_ERROR for others."""
+"""The errors that members get, by the error of the share coordinator; UNKNOWN_SERVER_ERROR for the rest."""
 
 
 class Outcome:
@@ -128,7 +128,7 @@ class SharePartitions:
         share.restore(state.batches)
         made = self._loaded[key] = LoadedPartition(key, share, state.state_epoch, partition.leader_epoch)
         self._limit(made)
-        self._bury(made)
+        self._write_dead_letters(made)
         return made
 
     def known(self, key: SharePartitionKey) -> LoadedPartition | None:
@@ -202,7 +202,7 @@ class SharePartitions:
             if error in FENCED and self._loaded.get(found.key) is found:
                 self.drop(found.key)
             elif not error:
-                self._bury(found)
+                self._write_dead_letters(found)
             found.notify_waiters()
 
         self._store.write(found.key, write, now_ms, settle)
@@ -230,7 +230,7 @@ class SharePartitions:
 
         def settle(error: int) -> None:
             found.share.move_start()
-            self._bury(found)
+            self._write_dead_letters(found)
 
         if released:
             self._store.write(found.key, _state_write(found, released), now_ms, settle)
@@ -238,10 +238,10 @@ class SharePartitions:
         if released:
             found.notify_waiters()
 
-    def _bury(self, found: LoadedPartition) -> None:
+    def _write_dead_letters(self, found: LoadedPartition) -> None:
         """Write records that are Archiving to the dead letter queue, and archive them.
 
-        The log has both in this order, so that none is archived without being in the queue.
+        The log gets both in this order, so each archived record is in the queue.
         """
         dead = found.share.take_dead()
         queue = self._dead_letters() if dead else None

@@ -44,9 +44,9 @@ class ConnectionRates:
         return throttle_ms
 
     def address_ms(self, node_id: int, listener: str, ip: str) -> int:
-        """Record a new connection of an address; return how long it stays until it is closed; 0: it is let in.
+        """Record a new connection of an address; return 0 if it is accepted, otherwise after how long it is closed.
 
-        One that is not let in does not count, neither for the address nor for the listener.
+        A connection that is not accepted counts neither for the address nor for the listener.
         """
         limit = self._limit_of_address(ip)
         if limit is None:

@@ -1,8 +1,8 @@
-"""How quotas come into the way of requests.
+"""Put client quotas before the handlers of requests.
 
-Theory of operation. Each endpoint looks whether there are client quotas at all. While there are none, that is all that
-happens; otherwise `Throttles` handles the request. The commit cache responds without endpoints, to clients that have no
-quota of handler time only (`Cluster.limits_handler_time`).
+Theory of operation. Each endpoint checks whether the cluster has client quotas. If it has some, `Throttles` handles the
+request; otherwise the handler does, without further cost. The commit cache responds without endpoints, which is right
+as long as no client has a quota of handler time (`Cluster.limits_handler_time`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def install(dispatcher: Dispatcher) -> None:
-    """Have a dispatcher throttle clients. It is called behind the installation of an authorizer, whose checks are about
-    responses as handlers make them."""
+    """Have a dispatcher throttle clients. Called after an authorizer is installed, because its checks expect the
+    responses that handlers make."""
     dispatcher.endpoints = _ThrottlingEndpoints(dispatcher)
 
 

@@ -2,9 +2,9 @@
 
 From 2.0 on the response goes out at once, and the broker reads no further request of the connection for the throttle
 time (KIP-219); before, the response itself waits. A Fetch that exceeds the quota returns no records, and does not
-count. A request of a client with a quota of handler time counts with the time in which its handler ran (KIP-124); its
-throttle time is one window at most. Of several throttle times the longest counts; that of a change of topics (KIP-599)
-is in the response of its handler. Source: measured on 2.8.2 and 4.4.0 (tests/throttling).
+count. For a quota of handler time (KIP-124), the running time of a request's handler counts, and the throttle time is
+one window at most. If several quotas throttle a request, the longest throttle time counts; the handler of a change of
+topics (KIP-599) puts its throttle time into its response. Source: measured on 2.8.2 and 4.4.0 (tests/throttling).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEYS_OF_BYTES = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE}
 CHANGES_OF_TOPICS = (19, 20, 37)
 """CreateTopics, DeleteTopics, CreatePartitions."""
 SIZE_BYTES = 4
-"""Of the size in front of a frame."""
+"""Bytes of the size field in front of a frame."""
 PERCENT = 100
 INT_MAX = 2**31 - 1
 NO_SESSION = 0
@@ -55,7 +55,8 @@ class _HandlerTime:
         self.spent_s: float = 0.0
 
     def of(self, call: Callable[[], Result]) -> Result:
-        """Return the result of a call, whose time counts, with that of the operations that it may return."""
+        """Return the result of a call and count its time, and later the time of the delayed operation that it may
+        return."""
         began_s = self._monotonic_s()
         result = call()
         self.spent_s += self._monotonic_s() - began_s
@@ -108,7 +109,7 @@ class Throttles:
             if not throttle_ms:
                 return result
             if isinstance(result, FetchResponse) and context.behavior(ThrottlingBehavior).mutes_after_response:
-                if of_bytes is not None:  # none of them is sent
+                if of_bytes is not None:  # the empty response below has none of these bytes
                     self._cluster.quota_usage.unrecord(of_bytes.key, size, self._window, self._clock.now_ms())
                 result = _empty(result, request)
             return throttled(_with_time(result, throttle_ms), throttle_ms, self._clock.now_ms(), context)
@@ -116,8 +117,8 @@ class Throttles:
         return then(result, finish)
 
     def _limited(self, request: Any, quota: float) -> Any:
-        """Return a Fetch for no more bytes than a consumer may receive: it would always be throttled, and never receive
-        them."""
+        """Return a Fetch with ``max_bytes`` within the quota of the consumer. A larger Fetch would be throttled each
+        time, and the consumer would never receive records."""
         window = self._window
         most = int(min(quota * (window.samples - 1) * window.size_ms / 1000, INT_MAX))
         return request.replace(max_bytes=min(request.max_bytes, most), min_bytes=min(request.min_bytes, most))
@@ -135,7 +136,8 @@ def _quota(key: str, context: RequestContext) -> _Quota | None:
 
 
 def _size(request: Any, result: Any, own: Endpoint, context: RequestContext) -> int:
-    """Return the size of a Produce without that in front of it, or of a response to a Fetch with it."""
+    """Return the bytes that count for the quota: of a Produce request without the size field of its frame, of a
+    response to a Fetch with it."""
     if isinstance(result, FetchResponse):
         return SIZE_BYTES + len(own.encode(result))
     frame = request_frame(request, context.api_version, correlation_id=0, client_id=context.client_id)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def change_batch(
     coordinator: GroupCoordinator, group_id: str, pairs: Iterable[Pair], now_ms: int, *, removes_classic: bool
 ) -> Batch:
-    """Return the batch of a change, and the number of its records; `NO_BATCH` if no record says it.
+    """Return the batch of a change and the number of its records; `NO_BATCH` if the change writes no record.
 
     ``removes_classic``: whether it begins with the tombstone of a classic group.
 

@@ -57,7 +57,7 @@ class EpochGroup(Group, Generic[DataT]):
         super().__init__(group_id, now_ms, kind)
         self.data: DataT = data
         self.logged: DataT = data
-        """The data of which the log has the records, or gets them: those of a group that is converted are new to it."""
+        """The data whose records the log has or will get. A group that was converted from another kind has none."""
         self.deadlines: dict[tuple[str, str], int] = {}
         """When a member is removed, by its id and the kind of the deadline (`deadlines`)."""
         self.topics_version: int = -1
@@ -98,4 +98,4 @@ class EpochGroup(Group, Generic[DataT]):
             self.deadlines.pop((member_id, kind), None)
 
     def note_commit(self, member_id: str, now_ms: int) -> None:
-        """A commit is no heartbeat in such a group."""
+        """Do nothing: in such a group, a commit does not extend the session."""

@@ -1,9 +1,9 @@
-"""The log has a change of a group before the response that reports it.
+"""Write a change of a group to the log before the response that reports it.
 
-Theory of operation. The group has its next data at once: heartbeats of other members depend on them, and come while the
-log syncs. Responses wait for the log (`ChangeLog.then`). If a write fails, the group goes back to the data on which the
-change was decided, and the responses have the error. The log fails what was appended behind that change, too, so that
-no change stays that was decided on data which the log does not have; those before it are not affected.
+Theory of operation. The group gets its next data at once, because heartbeats of other members that arrive while the log
+syncs depend on them. Responses wait for the log (`ChangeLog.then`). If a write fails, the group gets back the data on
+which the change was decided, and the responses have the error. The log also fails all changes that were appended after
+it, because they were decided on data that the log does not have. Earlier changes are not affected.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ NO_OFFSETS = TaskOffsets()
 
 
 class StreamsGroup(EpochGroup[StreamsData]):
-    """A group of KIP-1071. What the log does not have is new after a restart."""
+    """A group of KIP-1071. The fields that are not in `data` are not in the log: after a restart they are as in a new
+    group."""
 
     __slots__ = (
         "active_processes",
@@ -57,19 +58,19 @@ class StreamsGroup(EpochGroup[StreamsData]):
         self.protocol_type: str | None = PROTOCOL_TYPE
         self.subscribed_topics = frozenset()
         self.configured: ConfiguredTopology | None = None
-        """The topology with the topics that there are."""
+        """The topology, configured with the existing topics."""
         self.creation_problems: dict[str, tuple[str, int]] = {}
         """Why internal topics could not be created, and until when heartbeats say so, by name."""
         self.delay_timer: Timer | None = None
         """The initial rebalance delay, until it is over."""
         self.endpoint_epoch: int = 0
-        """Rises when the endpoints of members change, or what these members have."""
+        """Rises when the endpoints of members or the tasks of these members change."""
         self.shutdown_member_id: str | None = None
         """The member that wants the application to shut down."""
         self.task_offsets: dict[str, TaskOffsets] = {}
         """The offsets of state stores that members have reported, by member id."""
         self.active_processes: dict[Task, str] = {}
-        """The process that has an active task, or still has to revoke it."""
+        """The process that has an active task or still has to revoke it, by task."""
         self.standby_processes: dict[Task, set[str]] = {}
         self.warmup_processes: dict[Task, set[str]] = {}
 

@@ -10,7 +10,8 @@ Theory of operation. A heartbeat has five steps, and each may change the group's
    is not over yet.
 5. The member takes its next step towards its target (`reconciliation`).
 
-The response has the member's epoch, its tasks if these have changed, and where the partitions of others are.
+The response has the member's epoch, its tasks if these have changed, and the endpoints of other members with their
+partitions.
 """
 
 from __future__ import annotations

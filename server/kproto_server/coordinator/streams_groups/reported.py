@@ -32,7 +32,7 @@ def of_stale_topology(data: StreamsData, member: StreamsMember) -> list[Status]:
 def at_the_end(
     group: StreamsGroup, configured: ConfiguredTopology, member: StreamsMember, limits: StreamsLimits, api_version: int
 ) -> Iterator[Status]:
-    """Yield what follows from the topics, from another member, and from the tags of this one."""
+    """Yield the statuses that follow from the topics, from another member, and from the tags of this member."""
     if configured.problem is not None:
         yield configured.problem
     if group.shutdown_member_id is not None:
