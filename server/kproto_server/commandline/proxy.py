@@ -44,6 +44,10 @@ def proxy(options: ProxyOptions) -> int:
 
 
 async def _proxy(options: ProxyOptions) -> int:
+    """Run the proxy until a signal arrives; return the exit code.
+
+    Cancellation: listeners and connections are closed, the port file is removed, and no report is written.
+    """
     observations = Observations()
     with trio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
         kafka_version = options.kafka_version
@@ -109,7 +113,10 @@ def _recording(path: str | None) -> Recording | None:
 async def _serve(
     server: Proxy, signals: AsyncIterator[int], write_report: Callable[[], None], recording: Recording | None
 ) -> None:
-    """Serve until a signal arrives, and write the report meanwhile."""
+    """Serve until a signal arrives, and write the report meanwhile.
+
+    Cancellation: all connections are closed; a report that is being written is finished first.
+    """
 
     async def write_reports() -> None:
         while True:

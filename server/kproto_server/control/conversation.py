@@ -119,6 +119,11 @@ class _Conversation:
         raise Problem(HTTPStatus.REQUEST_TIMEOUT, f"the request has not arrived within {RECEIVE_S:.0f} s")
 
     async def _whole_request(self) -> HttpRequest:
+        """Receive a request with its body, or raise as `_request`.
+
+        Cancellation:
+            A part of the request is lost; the caller closes the connection.
+        """
         head = await self._event()
         if not isinstance(head, h11.Request):
             raise _Ended
@@ -139,6 +144,11 @@ class _Conversation:
         return request._replace(body=bytes(body))
 
     async def _event(self) -> h11.Event | type[h11.PAUSED]:
+        """Return the next part of a request; raise `_Ended` at the end of the connection.
+
+        Cancellation:
+            Bytes that have arrived stay in the state of the connection.
+        """
         while (event := self._http.next_event()) is h11.NEED_DATA:
             await self._receive()
         if isinstance(event, h11.ConnectionClosed):
@@ -146,6 +156,11 @@ class _Conversation:
         return event  # type: ignore[return-value]  # NEED_DATA is excluded
 
     async def _receive(self) -> None:
+        """Receive bytes into the state of the connection; raise `_Ended` at its end.
+
+        Cancellation:
+            Nothing has been received.
+        """
         data = await self._stream.receive_some(READ_BYTES)
         self._http.receive_data(data)
         if not data:
@@ -195,6 +210,11 @@ class _Conversation:
         await self._send_all(self._http.send(h11.EndOfMessage()) or b"")
 
     async def _cancel_at_hangup(self, scope: trio.CancelScope) -> None:
+        """Cancel a scope when the client closes the connection, unless it sends another request before.
+
+        Cancellation:
+            Nothing is left behind: bytes are only looked at.
+        """
         sock = self._stream.socket
         try:
             if await sock.recv(1, socket.MSG_PEEK):

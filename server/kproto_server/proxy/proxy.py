@@ -136,6 +136,10 @@ class Proxy:
         raise CannotListen(f"no port for the broker {shown_address(broker)}: all above {self._port} are in use")
 
     async def _accept(self, broker: Address, listener: socket.socket) -> None:
+        """Accept connections for a broker, at most `CONNECTIONS_MAX` of all brokers at a time.
+
+        Cancellation: nothing is left behind; the nursery cancels the connections, too.
+        """
         assert self._nursery is not None, "the proxy serves"
         while True:
             await trio.lowlevel.wait_readable(listener)
@@ -152,7 +156,10 @@ class Proxy:
                 self._nursery.start_soon(self._serve_client, broker, client, address[0], token)
 
     async def _serve_client(self, broker: Address, client: socket.socket, client_host: str, token: object) -> None:
-        """Relay one connection; whatever ends it, the others go on."""
+        """Relay one connection and close it; whatever ends it, the others go on.
+
+        Cancellation: both sockets are closed; a piece may have been sent in part.
+        """
         info = ConnectionInfo(f"/{client_host}")
         with client:
             try:
@@ -181,6 +188,10 @@ class Proxy:
     async def _relay(
         self, broker: Address, client: socket.socket, upstream: socket.socket, info: ConnectionInfo
     ) -> None:
+        """Relay one connection until it ends, and log an end by the broker.
+
+        Cancellation: as of `Relay.run`; the caller closes the sockets.
+        """
         exchanges = Exchanges(self._observations, info, self._served, self.address_of)
         captured = None if self._recording is None else self._recording.connection(client, upstream)
         relay = Relay(client, upstream, exchanges, captured)

@@ -58,6 +58,10 @@ class Relay:
             nursery.cancel_scope.cancel()
 
     async def _move_requests(self, scope: trio.CancelScope) -> None:
+        """Move requests until the client ends; then cancel the scope of the relay after `LAST_REQUESTS_S`.
+
+        Cancellation: a piece may have been sent in part.
+        """
         exchanges, size = self._exchanges, READ_MIN_BYTES
         while data := await receive(self._client, size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
@@ -76,6 +80,10 @@ class Relay:
         scope.cancel()
 
     async def _move_responses(self) -> None:
+        """Move responses until the broker ends, also those for a client that is gone.
+
+        Cancellation: a piece may have been sent in part.
+        """
         exchanges, size, has_client = self._exchanges, READ_MIN_BYTES, True
         while data := await receive(self._broker, size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES

@@ -22,6 +22,8 @@ async def receive(sock: socket.socket, size: int) -> bytes:
     """Return what has arrived, about ``size`` bytes; empty at the end of the connection, also after a reset.
 
     It always waits for the event loop once, so that a fast connection leaves time for others.
+
+    Cancellation: no bytes are lost: they are still in the socket.
     """
     assert size >= READ_MIN_BYTES, "a record of TLS fits"
     while True:
@@ -50,7 +52,10 @@ def _records(sock: ssl.SSLSocket, size: int) -> bytes:
 
 
 async def send(sock: socket.socket, pieces: list[bytes]) -> bool:
-    """Send all pieces; return False if the other end is gone."""
+    """Send all pieces; return False if the other end is gone.
+
+    Cancellation: a part of the pieces may have been sent.
+    """
     if not pieces:
         return True
     view = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -71,6 +76,8 @@ async def begin_tls(sock: socket.socket, context: ssl.SSLContext, host: str) -> 
 
     Raises:
         OSError: the other end has no TLS, or its certificate is refused (`ssl.SSLError`).
+
+    Cancellation: the socket is closed, as it is after an error.
     """
     secured = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
     try:

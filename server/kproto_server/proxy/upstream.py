@@ -42,6 +42,8 @@ async def connect(address: Address, tls: ssl.SSLContext | None = None) -> socket
     Raises:
         CannotReach: nothing listens there, the host has no address, its certificate is refused, or all this takes
             longer than `CONNECT_LIMIT_S`.
+
+    Cancellation: the connection is closed.
     """
     host, port = address
     reason = f"no connection within {CONNECT_LIMIT_S:g} s"
@@ -103,6 +105,8 @@ async def served_versions(address: Address, tls: ssl.SSLContext | None = None) -
 
     Raises:
         CannotReach: it cannot be reached, or does not respond to ApiVersions, as Kafka before 0.10 or one with TLS.
+
+    Cancellation: the connection is closed.
     """
     sock = await connect(address, tls)
     try:
