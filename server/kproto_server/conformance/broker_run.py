@@ -51,6 +51,8 @@ class BrokerNotUsable(KprotoError):
 class BrokerUnderTest:
     """A broker that cases are sent to. It is the only one of its cluster.
 
+    Entering makes a topic; leaving deletes it, with the groups of the cases. Each request has a connection of its own.
+
     Raises:
         BrokerNotUsable: on entering.
     """

@@ -206,7 +206,7 @@ class TransportEnd(socket.socket):
 
 
 class _End:
-    """One of the two sockets of a link, as the event loop sees it."""
+    """One of the two sockets of a link, as the event loop sees it. Owns the socket."""
 
     def __init__(self, link: Link, sock: socket.socket) -> None:
         self._link = link

@@ -32,7 +32,7 @@ def bound_addresses(sockets: NodeSockets) -> dict[str, tuple[str, int]]:
 
 
 def reserve_all(addresses: Mapping[str, tuple[str, int]]) -> NodeSockets:
-    """Return sockets that are bound to these addresses and do not listen.
+    """Return sockets that are bound to these addresses and do not listen; the caller closes them.
 
     Raises:
         OSError: as for `reserve`; none stays open.

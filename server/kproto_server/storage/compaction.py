@@ -328,7 +328,7 @@ class Compaction:
 
 
 class _CleanedFile:
-    """The file for retained batches; `open` creates it."""
+    """The file for retained batches; `open` creates it, and `close` closes it."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.path = path

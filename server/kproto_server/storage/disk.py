@@ -28,7 +28,7 @@ _LOCKED: set[tuple[int, int]] = set()
 
 
 class File(Protocol):
-    """An open file."""
+    """An open file; the function that has opened it closes it."""
 
     size: int
     """Bytes."""
@@ -168,7 +168,7 @@ def require_directory(disk: Disk, path: str) -> None:
 
 
 class RealFile:
-    """A file of the operating system."""
+    """A file of the operating system. Owns its descriptor, which `close` closes."""
 
     __slots__ = ("_fd", "size")
 
