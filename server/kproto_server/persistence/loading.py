@@ -6,7 +6,7 @@ A partition that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30); the
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from kproto.codes import ErrorCode
 
@@ -38,30 +38,34 @@ class Load(Protocol):
 L = TypeVar("L", bound=Load)
 
 
+class Surroundings(NamedTuple):
+    """What every loading needs from the broker."""
+
+    post: Post
+    disk: Disk
+    monotonic_s: Callable[[], float]
+    """Returns real time, which ends the turns."""
+
+
 class Loading(Generic[L]):
     """Loads all partitions of a topic whose logs are not empty; subclasses say how."""
 
     def __init__(
         self,
-        post: Post,
-        disk: Disk,
+        surroundings: Surroundings,
         logs: dict[int, PartitionLog],
         unavailable: dict[int, int],
         on_loaded: Callable[[], object],
-        monotonic_s: Callable[[], float],
         of_topic: str = "",
     ) -> None:
         """Args:
         unavailable: the partitions that are not served, with the error of the coordinator.
         on_loaded: called in the event loop when all partitions are loaded.
-        monotonic_s: returns real time, which ends the turns.
         of_topic: follows the number of a partition in the log of the program.
         """
-        self._post = post
-        self._disk = disk
+        self._post, self._disk, self._monotonic_s = surroundings
         self._unavailable = unavailable
         self._on_loaded = on_loaded
-        self._monotonic_s = monotonic_s
         self._of_topic = of_topic
         self._queue = [(number, log) for number, log in sorted(logs.items()) if log.size]
         self._current: tuple[int, L] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.coordinator import V0_PARTITION
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.loading.repeated_commits import BatchTemplates
-    from kproto_server.persistence.worker_thread import Post
-    from kproto_server.storage.disk import Disk
+    from kproto_server.persistence.loading import Surroundings
     from kproto_server.storage.partition_log import PartitionLog
 
 logger = logging.getLogger("kproto.log")
@@ -31,15 +29,12 @@ class OffsetsLoading(Loading[PartitionLoad]):
     def __init__(
         self,
         coordinator: GroupCoordinator,
-        post: Post,
-        disk: Disk,
+        surroundings: Surroundings,
         logs: dict[int, PartitionLog],
         on_loaded: Callable[[], object],
-        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_loaded``: called in the event loop when all partitions are loaded; ``monotonic_s``: returns real time,
-        which ends the turns."""
-        super().__init__(post, disk, logs, coordinator.unavailable, on_loaded, monotonic_s)
+        """``on_loaded``: called in the event loop when all partitions are loaded."""
+        super().__init__(surroundings, logs, coordinator.unavailable, on_loaded)
         self._coordinator = coordinator
         self._total_bytes = sum(log.size for _, log in self._queue)
         self._done_bytes = 0

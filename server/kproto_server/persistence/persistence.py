@@ -27,6 +27,7 @@ from kproto_server.configuration.topic_configs import InvalidValue, config_probl
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog
+from kproto_server.persistence.loading import Surroundings
 from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
 from kproto_server.persistence.unsynced_log import UnsyncedChangeLog
@@ -137,6 +138,7 @@ class Persistence:
         state.cluster.store = self._store_topics
         state.coordinator.prepare_v0_log = self._prepare_v0_log
         # Compaction begins after loading, which reads the same segments.
+        surroundings = Surroundings(post, disk, monotonic_s)
         partitions = dict(self._log.partitions)
         transactions = {number: log for (topic, number), log in self.log_dir.logs.items() if topic == TRANSACTION_TOPIC}
         on_loaded = self._compaction_task.start
@@ -145,13 +147,13 @@ class Persistence:
             from kproto_server.persistence.share_states_loading import ShareStatesLoading
 
             store = state.share_groups.store
-            on_loaded = ShareStatesLoading(store, post, disk, share_states, on_loaded, monotonic_s).start
+            on_loaded = ShareStatesLoading(store, surroundings, share_states, on_loaded).start
         if any(log.size for log in transactions.values()):
             from kproto_server.persistence.transactions_loading import TransactionsLoading
 
             coordinator, now_ms = state.transactions, state.clock.now_ms
-            on_loaded = TransactionsLoading(coordinator, now_ms, post, disk, transactions, on_loaded, monotonic_s).start
-        OffsetsLoading(state.coordinator, post, disk, partitions, on_loaded, monotonic_s).start()
+            on_loaded = TransactionsLoading(coordinator, now_ms, surroundings, transactions, on_loaded).start
+        OffsetsLoading(state.coordinator, surroundings, partitions, on_loaded).start()
 
     def _changed_settings(self) -> StoredSettings:
         """Return the configs of brokers and groups, and the features, without those of a new cluster."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from kproto_server.persistence.loading import Loading
@@ -11,9 +10,8 @@ from kproto_server.share_groups.records import ShareStateLoad
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kproto_server.persistence.worker_thread import Post
+    from kproto_server.persistence.loading import Surroundings
     from kproto_server.share_groups.state_store import ShareStateStore
-    from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import PartitionLog
 
 
@@ -23,15 +21,12 @@ class ShareStatesLoading(Loading[ShareStateLoad]):
     def __init__(
         self,
         store: ShareStateStore,
-        post: Post,
-        disk: Disk,
+        surroundings: Surroundings,
         logs: dict[int, PartitionLog],
         on_loaded: Callable[[], object],
-        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_loaded``: called in the event loop when all partitions are loaded; ``monotonic_s``: returns real time,
-        which ends the turns."""
-        super().__init__(post, disk, logs, store.unavailable, on_loaded, monotonic_s, " of __share_group_state")
+        """``on_loaded``: called in the event loop when all partitions are loaded."""
+        super().__init__(surroundings, logs, store.unavailable, on_loaded, " of __share_group_state")
         self._store = store
 
     def _load(self, number: int, content: Iterator[bytes]) -> ShareStateLoad:

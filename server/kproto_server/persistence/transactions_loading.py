@@ -5,7 +5,6 @@ It begins when the offsets are loaded: the transactions that are finished then h
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from kproto_server.persistence.loading import Loading
@@ -14,8 +13,7 @@ from kproto_server.transactions.loading import TransactionLoad
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kproto_server.persistence.worker_thread import Post
-    from kproto_server.storage.disk import Disk
+    from kproto_server.persistence.loading import Surroundings
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.transactions.coordinator import TransactionCoordinator
 
@@ -27,20 +25,17 @@ class TransactionsLoading(Loading[TransactionLoad]):
         self,
         coordinator: TransactionCoordinator,
         now_ms: Callable[[], int],
-        post: Post,
-        disk: Disk,
+        surroundings: Surroundings,
         logs: dict[int, PartitionLog],
         on_loaded: Callable[[], object],
-        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_loaded``: called in the event loop when all partitions are loaded; ``monotonic_s``: returns real time,
-        which ends the turns."""
+        """``on_loaded``: called in the event loop when all partitions are loaded."""
 
         def finish() -> None:
             coordinator.finish(now_ms())
             on_loaded()
 
-        super().__init__(post, disk, logs, coordinator.unavailable, finish, monotonic_s, " of __transaction_state")
+        super().__init__(surroundings, logs, coordinator.unavailable, finish, " of __transaction_state")
         self._coordinator = coordinator
 
     def _load(self, number: int, content: Iterator[bytes]) -> TransactionLoad:
