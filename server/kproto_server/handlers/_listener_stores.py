@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
+from kproto_server.handlers._config_changes import set_broker_configs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,9 +27,29 @@ def names_store(broker: str, config: str) -> bool:
     return bool(broker) and STORE.fullmatch(config) is not None
 
 
-def read_stores_again(
-    locations: Mapping[str, str | None], context: RequestContext, *, validate_only: bool
+def change_broker(
+    name: str,
+    configs: dict[str, str] | Refusal,
+    stores: Mapping[str, str | None],
+    context: RequestContext,
+    *,
+    validate_only: bool,
 ) -> Refusal | None:
+    """Set the dynamic configs of a broker, and read its stores again; or return why not.
+
+    Args:
+        configs: the configs after the change, without stores, or why they are refused.
+        stores: the changed locations of stores, as in `_read_again`.
+    """
+    if isinstance(configs, Refusal):
+        return configs
+    refusal = _read_again(stores, context, validate_only=validate_only)
+    if refusal is None and not validate_only:
+        set_broker_configs(name, configs, context)
+    return refusal
+
+
+def _read_again(locations: Mapping[str, str | None], context: RequestContext, *, validate_only: bool) -> Refusal | None:
     """Read the stores again, or return why not.
 
     ``locations``: by config; None: the config is removed, and the location in the settings counts.

@@ -18,13 +18,12 @@ from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_changes import (
     changes_groups,
     check_broker_to_change,
-    set_broker_configs,
     set_configs,
     set_group_configs,
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
-from kproto_server.handlers._listener_stores import names_store, read_stores_again
+from kproto_server.handlers._listener_stores import change_broker, names_store
 
 if TYPE_CHECKING:
     from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
@@ -93,14 +92,7 @@ def _alter_broker(
     }
     rest = [one for one in changes if one.name not in stores]
     configs = changed_settings(name, context.settings.configs.get(name, {}), rest, context.kafka_version)
-    if isinstance(configs, Refusal):
-        return configs
-    refusal = read_stores_again(stores, context, validate_only=validate_only)
-    if refusal is not None:
-        return refusal
-    if not validate_only:
-        set_broker_configs(name, configs, context)
-    return None
+    return change_broker(name, configs, stores, context, validate_only=validate_only)
 
 
 def _alter_group(
