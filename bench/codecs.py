@@ -14,7 +14,7 @@ from io import BytesIO
 from struct import pack
 from typing import Any
 
-from bench.model import KPROTO, Missing
+from bench.model import KPROTO, Missing, counted
 
 API_KEY, API_VERSION = 8, 3
 GROUP, MEMBER, TOPIC = "bench-group", "consumer-1-0b7b1b52-6f0e-4f57-9f4c-9d3a3b8c1d11", "bench-topic"
@@ -32,7 +32,7 @@ class Case:
     metadata: str
 
     def __str__(self) -> str:
-        return f"{self.partitions} partition{'s' * (self.partitions > 1)}, metadata {self.metadata!r}"
+        return f"{counted(self.partitions, 'partition')}, metadata {self.metadata!r}"
 
     def offset(self, partition: int) -> int:
         return (1 << 33) + partition

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import generator
 from bench.disk import sync_time
-from bench.model import KPROTO, Bench, Floor, Lead, Metric, Near, Note, Row
+from bench.model import KPROTO, Bench, Floor, Lead, Metric, Near, Note, Row, counted
 from bench.options import add_durability, add_rounds, add_seconds, count, counts
 from bench.peers.durability import DURABILITIES, ON_DISK, Durability
 from bench.peers.fleet import Fleet, Target, best
@@ -56,7 +56,7 @@ class Case:
     shape: Shape
 
     def __str__(self) -> str:
-        return f"{self.partitions} partition{'s' * (self.partitions > 1)}, {self.shape}"
+        return f"{counted(self.partitions, 'partition')}, {self.shape}"
 
 
 def shapes(text: str) -> list[Shape]:

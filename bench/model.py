@@ -159,3 +159,8 @@ class Bench:
     add_options: Callable[[ArgumentParser], None]
     run: Callable[[Namespace, Note], list[Row]]
     """Measures the subjects named in ``options.only``. Raises BenchError."""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: ``1 member``, ``1,000 members``."""
+    return f"{count:,} {noun}{'s' * (count > 1)}"

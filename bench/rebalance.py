@@ -12,7 +12,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from itertools import product
 
-from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
+from bench.model import KPROTO, Bench, Lead, Metric, Note, Row, counted
 from bench.options import add_durability, add_rounds, counts
 from bench.peers.durability import Durability
 from bench.peers.kafka import Kafka
@@ -51,7 +51,7 @@ def _load(mode: str, members: int) -> Load:
 
 
 def named(mode: str, members: int, event: str) -> str:
-    return f"{PROTOCOLS[mode]}{members:,} member{'s' * (members > 1)}: {EVENTS[event]}"
+    return f"{PROTOCOLS[mode]}{counted(members, 'member')}: {EVENTS[event]}"
 
 
 BENCH = Bench(

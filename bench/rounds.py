@@ -9,7 +9,8 @@ from itertools import product
 from typing import NamedTuple
 
 from bench import generator
-from bench.model import Bench, Metric, Note, Row
+from bench.model import Bench, Lead, Metric, Note, Row
+from bench.peers.durability import Durability
 from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
@@ -57,4 +58,12 @@ def measure(
         )
         for durability, load in product(options.durability, loads)
         for case, names in load.figures.items()
+    ]
+
+
+def leads_kafka(metric: Metric, durabilities: Sequence[Durability], cases: Sequence[object]) -> list[Lead]:
+    """Return a floor for each row that `measure` makes of these cases: kproto is at least as good as real Kafka."""
+    return [
+        Lead(case=f"{durability}, {case}", metric=metric, peer=Kafka.name, at_least=1.0)
+        for durability, case in product(durabilities, cases)
     ]

@@ -12,11 +12,10 @@ from argparse import ArgumentParser, Namespace
 from itertools import product
 from typing import NamedTuple
 
-from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
+from bench.model import KPROTO, Bench, Metric, Note, Row, counted
 from bench.options import add_durability, add_rounds, count
 from bench.peers.durability import Durability
-from bench.peers.kafka import Kafka
-from bench.rounds import PEERS, Load, measure
+from bench.rounds import PEERS, Load, leads_kafka, measure
 
 RATE = Metric(key="records_per_s", title="records/s", more_is_better=True, compared=True, digits=0)
 P99 = Metric(key="p99_us", title="p99 us of a fetch", digits=0)
@@ -36,8 +35,7 @@ class Case(NamedTuple):
     partitions: int
 
     def __str__(self) -> str:
-        members = f"{self.members} member{'s' * (self.members > 1)}"
-        return f"{members}, {self.partitions} partition{'s' * (self.partitions > 1)}"
+        return f"{counted(self.members, 'member')}, {counted(self.partitions, 'partition')}"
 
 
 CASES = [Case(*case) for case in product(MEMBERS, PARTITIONS)]
@@ -70,10 +68,7 @@ BENCH = Bench(
     summary="records per second of a share group, beside kfake and real Kafka",
     metrics=list(METRICS),
     peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
-    floors=[
-        Lead(case=f"{durability}, {case}", metric=RATE, peer=Kafka.name, at_least=1.0)
-        for durability, case in product(DURABILITIES, CASES)
-    ],
+    floors=leads_kafka(RATE, DURABILITIES, CASES),
     add_options=add_options,
     run=run,
 )

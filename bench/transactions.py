@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple
 
-from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
+from bench.model import KPROTO, Bench, Metric, Note, Row, counted
 from bench.options import add_durability, add_rounds, add_seconds
 from bench.peers.durability import Durability
-from bench.peers.kafka import Kafka
-from bench.rounds import PEERS, Load, measure
+from bench.rounds import PEERS, Load, leads_kafka, measure
 
 RATE = Metric(key="transactions_per_s", title="transactions/s", more_is_better=True, compared=True, digits=0)
 P99 = Metric(key="p99_us", title="p99 us", digits=0)
@@ -39,8 +38,7 @@ class Case(NamedTuple):
     partitions: int
 
     def __str__(self) -> str:
-        producers = f"{self.producers} producer{'s' * (self.producers > 1)}"
-        return f"{self.end}, {producers}, {self.partitions} partition{'s' * (self.partitions > 1)}"
+        return f"{self.end}, {counted(self.producers, 'producer')}, {counted(self.partitions, 'partition')}"
 
 
 CASES = [Case(*case) for case in product(ENDS, PRODUCERS, PARTITIONS)]
@@ -74,10 +72,7 @@ BENCH = Bench(
     summary="transactions per second, beside kfake and real Kafka",
     metrics=list(METRICS),
     peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
-    floors=[
-        Lead(case=f"{durability}, {case}", metric=RATE, peer=Kafka.name, at_least=1.0)
-        for durability, case in product(DURABILITIES, CASES)
-    ],
+    floors=leads_kafka(RATE, DURABILITIES, CASES),
     add_options=add_options,
     run=run,
 )
