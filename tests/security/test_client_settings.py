@@ -85,16 +85,21 @@ def test_aiokafka(broker: Broker) -> None:
     pytest.importorskip("aiokafka.helpers")
 
     async def run() -> bytes:
-        settings = arguments(broker.client_settings("aiokafka"), aiokafka=aiokafka)
-        async with aiokafka.AIOKafkaProducer(**settings) as producer:
-            await producer.send_and_wait("aiokafka", b"v")
-        consumer = aiokafka.AIOKafkaConsumer("aiokafka", group_id="g", auto_offset_reset="earliest", **settings)
-        async with consumer:
-            record = await asyncio.wait_for(consumer.getone(), LIMIT_S)
-        value: bytes = record.value
-        return value
+        return await run_aiokafka(**arguments(broker.client_settings("aiokafka"), aiokafka=aiokafka))
 
     assert asyncio.run(run()) == b"v"
+
+
+async def run_aiokafka(**settings: object) -> bytes:
+    """Write a record and read it in a group; return its value. Cancelled, it closes its clients."""
+    aiokafka: Any = pytest.importorskip("aiokafka")
+    async with aiokafka.AIOKafkaProducer(**settings) as producer:
+        await producer.send_and_wait("aiokafka", b"v")
+    consumer = aiokafka.AIOKafkaConsumer("aiokafka", group_id="g", auto_offset_reset="earliest", **settings)
+    async with consumer:
+        record = await asyncio.wait_for(consumer.getone(), LIMIT_S)
+    value: bytes = record.value
+    return value
 
 
 @pytest.mark.oracle

@@ -16,7 +16,7 @@ from kproto_server.broker.broker import Broker
 from kproto_server.security.oauth import unsecured_token
 from tests.oracle.cluster import NEWEST
 from tests.security.oauth_scripts import BEARER, now_s
-from tests.security.test_client_settings import run_franz_go, run_java, run_kafkajs
+from tests.security.test_client_settings import run_aiokafka, run_franz_go, run_java, run_kafkajs
 from tests.waiting import LIMIT_S
 
 LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -67,7 +67,6 @@ def test_kafka_python(bearer_broker: Broker) -> None:
 
 
 def test_aiokafka(bearer_broker: Broker) -> None:
-    aiokafka: Any = pytest.importorskip("aiokafka")
     abc: Any = pytest.importorskip("aiokafka.abc")
 
     class Tokens(abc.AbstractTokenProvider):  # type: ignore[misc]  # a class that is imported late
@@ -81,13 +80,7 @@ def test_aiokafka(bearer_broker: Broker) -> None:
             "sasl_mechanism": BEARER,
             "sasl_oauth_token_provider": Tokens(),
         }
-        async with aiokafka.AIOKafkaProducer(**settings) as producer:
-            await producer.send_and_wait("aiokafka", b"v")
-        consumer = aiokafka.AIOKafkaConsumer("aiokafka", group_id="g", auto_offset_reset="earliest", **settings)
-        async with consumer:
-            record = await asyncio.wait_for(consumer.getone(), LIMIT_S)
-        value: bytes = record.value
-        return value
+        return await run_aiokafka(**settings)
 
     assert asyncio.run(run()) == b"v"
 
