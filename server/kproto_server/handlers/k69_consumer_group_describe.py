@@ -13,8 +13,7 @@ from kproto.messages.k69_consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from kproto_server.coordinator.description import not_found
-from kproto_server.handlers._described_groups import refused
+from kproto_server.handlers._described_groups import find, refused
 from kproto_server.handlers._operations import NOT_REQUESTED, AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -39,21 +38,15 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Co
 
 
 def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:
-    coordinator = context.coordinator
-    if not coordinator.behavior.is_new_coordinator:
+    if not context.coordinator.behavior.is_new_coordinator:
         return refused(NO_GROUP, group_id, ErrorCode.UNSUPPORTED_VERSION)
-    error = coordinator.error_at(context.node, group_id)
-    if error:
-        return refused(NO_GROUP, group_id, error)
-    group = coordinator.group(group_id)
-    if group is None:
-        return refused(NO_GROUP, group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
-    if group.kind == "consumer":
-        from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+    group = find(NO_GROUP, group_id, "consumer", context)
+    if isinstance(group, DescribedGroup):
+        return group
+    from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 
-        assert isinstance(group, ConsumerGroup), "of this kind"
-        return _consumer(group, operations, context)
-    return refused(NO_GROUP, group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    assert isinstance(group, ConsumerGroup), "of this kind"
+    return _consumer(group, operations, context)
 
 
 def _consumer(group: ConsumerGroup, operations: int, context: RequestContext) -> DescribedGroup:

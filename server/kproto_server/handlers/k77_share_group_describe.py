@@ -13,8 +13,7 @@ from kproto.messages.k77_share_group_describe import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from kproto_server.coordinator.description import not_found
-from kproto_server.handlers._described_groups import refused
+from kproto_server.handlers._described_groups import find, refused
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -34,17 +33,14 @@ def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> Share
 
 
 def _describe(group_id: str, request: ShareGroupDescribeRequest, context: RequestContext) -> DescribedGroup:
-    members = context.share_groups.members
     if not context.share_groups.is_enabled:
         return refused(NO_GROUP, group_id, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.message)
-    error = context.coordinator.error_at(context.node, group_id)
-    if error:
-        return refused(NO_GROUP, group_id, error)
-    group = members.known(group_id)
-    if group is None:
-        is_other = context.coordinator.group(group_id) is not None
-        message = f"Group {group_id} is not a share group." if is_other else not_found(group_id)
-        return refused(NO_GROUP, group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
+    group = find(NO_GROUP, group_id, "share", context)
+    if isinstance(group, DescribedGroup):
+        return group
+    from kproto_server.share_groups.group import ShareGroup
+
+    assert isinstance(group, ShareGroup), "of this kind"
     described = _described(group, context)
     if request.include_authorized_operations:
         return described.replace(authorized_operations=context.behavior(AuthorizedOperationsBehavior).on_group)

@@ -16,8 +16,7 @@ from kproto.messages.k89_streams_group_describe import (
     TaskOffset,
 )
 from kproto_server.cluster.features import STREAMS_VERSION
-from kproto_server.coordinator.description import not_found
-from kproto_server.handlers._described_groups import refused
+from kproto_server.handlers._described_groups import find, refused
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -44,13 +43,9 @@ def _describe(group_id: str, request: StreamsGroupDescribeRequest, context: Requ
         return refused(DescribedGroup, group_id, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.message)
     if not group_id:
         return refused(DescribedGroup, group_id, ErrorCode.INVALID_GROUP_ID)
-    error = context.coordinator.error_at(context.node, group_id)
-    if error:
-        return refused(DescribedGroup, group_id, error)
-    group = context.coordinator.group(group_id)
-    if group is None or group.kind != "streams":
-        message = not_found(group_id) if group is None else f"Group {group_id} is not a streams group."
-        return refused(DescribedGroup, group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
+    group = find(DescribedGroup, group_id, "streams", context)
+    if isinstance(group, DescribedGroup):
+        return group
     from kproto_server.coordinator.streams_groups.group import StreamsGroup
 
     assert isinstance(group, StreamsGroup), "of this kind"
