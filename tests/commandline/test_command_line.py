@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kproto_server.clock import ClockMode
-from kproto_server.commandline import cli, conform, log, parsing, scenario
+from kproto_server.commandline import cli, log, parsing, scenario
 from kproto_server.commandline.commands import COMMANDS
+from kproto_server.commandline.completion import PARENTS
 from kproto_server.releases.kafka_version import kafka_version_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
@@ -226,9 +227,8 @@ class TestKproto:
     @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
     def test_help_lists_every_command(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
         assert cli.main(words) == 0
-        listed = re.findall(r"^  ((?:log |scenario |conform )?[a-z]+) .* \S", capsys.readouterr().out, re.M)
-        nested = [f"log {name}" for name in log.COMMANDS] + [f"scenario {name}" for name in scenario.COMMANDS]
-        nested += [f"conform {name}" for name in conform.COMMANDS]
+        listed = re.findall(r"^  ((?:log |report |scenario |conform )?[a-z]+) .* \S", capsys.readouterr().out, re.M)
+        nested = [f"{parent} {name}" for parent, commands in PARENTS.items() for name in commands]
         assert sorted(listed) == sorted([*COMMANDS, *nested])
 
     @pytest.mark.parametrize("name", ["serve", "run"])

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, audit, proxy, replay, diff, log, report, scenario, conform or completion, see kproto --help"
+ALL_COMMANDS = (
+    "use run, serve, audit, proxy, replay, diff, log, report, scenario, conform or completion, see kproto --help"
+)
 
 HELP = """usage: kproto COMMAND [options]
 
