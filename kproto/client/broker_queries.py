@@ -81,10 +81,6 @@ class BrokerQueries:
         thread.start()
         return future
 
-    def idle_clients(self) -> list[Consumer]:
-        """Return the clients that no thread uses until the caller starts the next query."""
-        return [] if self._threads else list(self._clients)
-
     def wait(self, limit_s: float) -> None:
         """Wait until a query in a thread ends."""
         self._ended.wait(limit_s)

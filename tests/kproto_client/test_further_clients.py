@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from kproto.client import Consumer, further_clients
-from tests.kproto_client.catch_up_cases import behind
 from tests.kproto_client.kafka_fixture import KafkaFixture, read, unique_name
 from tests.kproto_client.parity import MODES
 from tests.waiting import wait_until
@@ -59,66 +57,6 @@ def test_statistics_come_from_each_client_and_logs_from_each_consumer(kafka: Kaf
     consumers = {name for name in names if "mine#consumer" in name}
     silent = {name for name in consumers if not any(name in text for text in messages.texts)}
     assert not silent, messages.texts[-20:]
-
-
-def test_statistics_and_logs_come_after_the_catch_up_too(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the client of queries, the checkpoint producer and the admin client: their events wait for a poll."""
-    monkeypatch.setattr(further_clients, "POLL_INTERVAL_S", 0.01)
-    names: set[str] = set()
-    logger, messages = logging.getLogger(unique_name("logger")), Messages()
-    logger.addHandler(messages)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    topic, group = behind(kafka, 0, 50)
-    settings = {
-        "stats_cb": lambda text: names.add(json.loads(text)["name"]),
-        "statistics.interval.ms": 20,
-        "client.id": "mine",
-        "logger": logger,
-        "debug": "broker",
-        "log_level": 7,
-    }
-    with Consumer({**kafka.config(group), **MODES["all"], **settings}) as consumer:
-        consumer.subscribe([topic])
-        assert read(consumer, 50) == list(range(50))
-        delivery = consumer._delivery
-        assert delivery is not None
-
-        def is_normal() -> bool:
-            consumer.poll(0.01)
-            return delivery._is_normal
-
-        wait_until(is_normal, "the end of the catch-up and of its checkpoints")
-        names.clear()
-
-        def all_are_heard() -> bool:
-            consumer.poll(0.01)
-            heard = [sum(f"mine#{kind}" in name for name in names) for kind in ("consumer", "producer")]
-            return min(heard) >= 2 and all(any(name in text for text in messages.texts) for name in names)
-
-        wait_until(all_are_heard, "the user's consumer and that of queries, the producer and the admin client")
-
-
-def test_callbacks_of_queries_run_in_the_users_calls_only() -> None:
-    """Another thread may close the client of queries."""
-    called: list[str] = []
-    clients = further_clients.FurtherClients({"error_cb": called.append, "statistics.interval.ms": 5})
-    assert clients._while_polled(5) == 5
-    callback = clients._while_polled(called.append)
-    callback("close")
-    clients.poll(lambda: [SimpleNamespace(poll=lambda _: callback("poll"))])  # type: ignore[list-item]
-    callback("close")
-    assert called == ["poll"]
-
-
-def test_without_callbacks_no_client_is_polled(kafka: KafkaFixture) -> None:
-    """`poll` stays librdkafka's own."""
-    topic, group = behind(kafka, 0, 5)
-    with kafka.consumer(group, auto_offset_reset_on_no_initial_offset="earliest_on_start") as consumer:
-        consumer.subscribe([topic])
-        assert read(consumer, 5) == list(range(5))
-        assert consumer._delivery is not None
-        assert consumer._delivery.straight_until is None
 
 
 def test_throttle_callbacks_are_given_to_each_polled_client() -> None:
