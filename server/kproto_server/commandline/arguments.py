@@ -130,7 +130,8 @@ def subcommand(
         HelpRequested: the arguments ask for help.
     """
     *others, last = commands
-    use = f"use {', '.join(others)} or {last}, see kproto {parent} --help"
+    names = f"{', '.join(others)} or {last}" if others else last
+    use = f"use {names}, see kproto {parent} --help"
     match list(arguments):
         case ["-h" | "--help" | "help"]:
             raise HelpRequested(help_text)

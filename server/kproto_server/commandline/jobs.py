@@ -6,8 +6,7 @@ wrong command line, a damaged log or a missing package.
 
 from __future__ import annotations
 
-from kproto.errors import CommandLineError
-from kproto_server.commandline.arguments import Command, HelpRequested, Option
+from kproto_server.commandline.arguments import Command, Option, subcommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ _ROWS = (
     Option("--limit", "N", "only the first N rows"),
 )
 _RETENTION = Option("--retention-minutes", "N", "offsets.retention.minutes of the brokers (default 10080, Kafka's own)")
+_AT = Option("--at", "TIME", "the time of the question: end (of the log, the default), now, or 2026-11-21T09:30:00")
 _GROUP = Option("--group", "ID", "only this group; repeatable", repeats=True)
 _ENGINE = Option(
     "--engine",
@@ -37,7 +37,7 @@ REPORT = Command(
         _OUTPUT,
         _RETENTION,
         Option("--kafka-version", "VERSION", "the version whose brokers expire the offsets (default: the newest)"),
-        Option("--at", "TIME", "the time of the question: end (of the log, the default), now, or 2026-11-21T09:30:00"),
+        _AT,
         Option("--minutes", "N", "how long a stalled offset must not have moved (default 60)"),
         _GROUP,
         _ENGINE,
@@ -52,7 +52,7 @@ WATCH = Command(
         Option("--rules", "FILE", "the rules, YAML (default: expiring in 24 h, stalled for 60 min, rewinds in 24 h)"),
         Option("--format", "FORMAT", "lines, json, prometheus or chat, which is one line (default lines)"),
         Option("--output", "FILE", "a file, replaced in one rename; also -o FILE"),
-        Option("--at", "TIME", "the time of the question: end (of the log, the default), now, or 2026-11-21T09:30:00"),
+        _AT,
         _GROUP,
         _ENGINE,
     ),
@@ -93,16 +93,8 @@ def report(arguments: Sequence[str]) -> int:
         CommandLineError: with one line for the user.
         HelpRequested: with the help.
     """
-    match list(arguments):
-        case ["-h" | "--help" | "help"]:
-            raise HelpRequested(HELP)
-        case ["help", "merge"]:
-            raise HelpRequested(MERGE.help())
-        case ["merge", *rest]:
-            return run_job(MERGE, "versions", rest)
-        case []:
-            raise CommandLineError("kproto report: no command given: use merge, see kproto report --help")
-    raise CommandLineError(f"kproto report: no command {arguments[0]!r}: use merge, see kproto report --help")
+    _, rest = subcommand("report", HELP, COMMANDS, arguments)
+    return run_job(MERGE, "versions", rest)
 
 
 def run_job(command: Command, job: str, arguments: Sequence[str]) -> int:
