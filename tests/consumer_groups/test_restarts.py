@@ -9,6 +9,7 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto_server.coordinator.consumer_groups.data import MemberState
@@ -128,6 +129,29 @@ def test_a_deleted_group_stays_away(release: str) -> None:
     assert group.broker.broker.state.coordinator.groups.get("g") is None
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_classic_group_in_place_of_an_empty_one_removes_its_records(release: str) -> None:
+    """A member of the classic protocol joins: the log gets the tombstones of the consumer group in the same batch."""
+    state = new_state(release, settings=SETTINGS, clock=virtual_clock())
+    assert heartbeat(state, "A").member_epoch
+    assert heartbeat(state, "A", member_epoch=-1).error_code == 0
+    empty = state.coordinator.groups.get("g")
+    assert isinstance(empty, ConsumerGroup)
+    keys = empty.record_keys(state.coordinator.behavior)
+    state.coordinator.log = log = RecordingLog()
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+    )
+    ask(state, request, 5, now_ms=state.clock.now_ms())
+    assert not isinstance(state.coordinator.groups.get("g"), ConsumerGroup)
+    assert log.removed[0] == keys
+
+
 def test_members_that_prefer_different_assignors_do_not_raise_the_epoch() -> None:
     group = Group("os", "4.4")
     group.join("A", server_assignor="uniform")
@@ -160,12 +184,12 @@ def test_a_write_that_fails_is_undone(waits: bool) -> None:
     assert list(group.data.members) == ["A", "B"]
 
 
-def heartbeat(state: BrokerState, member_id: str, group_id: str = "g") -> Any:
+def heartbeat(state: BrokerState, member_id: str, group_id: str = "g", member_epoch: int = 0) -> Any:
     """Return the response to a member that joins, or the deferred one."""
     request = ConsumerGroupHeartbeatRequest(
         group_id=group_id,
         member_id=member_id,
-        member_epoch=0,
+        member_epoch=member_epoch,
         rebalance_timeout_ms=9000,
         subscribed_topic_names=("t",),
         topic_partitions=(),

@@ -39,11 +39,15 @@ class RecordingLog:
         self.error = error
         self.waits = waits
         self.appended: list[Appended] = []
+        self.removed: list[list[bytes]] = []  # the keys of the tombstones of each batch
         self._changes: list[Change] = []
         self._responses: list[DeferredResponse] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         self.appended.append(_read(partition, change, batch, record_count))
+        found = read_batch(batch)
+        assert found is not None
+        self.removed.append([record.key for record in found[0].records() if record.value is None])
         self._changes.append(change)
         if not self.waits:
             self.settle()
