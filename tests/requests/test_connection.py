@@ -17,8 +17,8 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataResponse
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto.messages.k55_describe_quorum import DescribeQuorumRequest
 from kproto.messages.k64_unregister_broker import UnregisterBrokerRequest
+from kproto.messages.k80_add_raft_voter import AddRaftVoterRequest
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from tests.codec.strategies import Edges
@@ -292,16 +292,16 @@ def test_a_header_of_the_wrong_version_is_named(request_: Any, version: int, rea
 
 def test_an_api_that_does_nothing_is_logged_once_for_each_software(caplog: pytest.LogCaptureFixture) -> None:
     connection = new_connection()
-    quorum = request_frame(Edges().of(DescribeQuorumRequest, 1), 1, correlation_id=7, client_id="admin")
+    voter = request_frame(Edges().of(AddRaftVoterRequest, 0), 0, correlation_id=7, client_id="admin")
     leaves = request_frame(Edges().of(UnregisterBrokerRequest, 0), 0, correlation_id=8, client_id="admin")
     for _ in range(2):
-        for frame in (quorum, leaves):
+        for frame in (voter, leaves):
             assert receive(connection, frame)
     connection.info.software_name, connection.info.software_version = "librdkafka", "2.3.0"
     for _ in range(2):
-        assert receive(connection, quorum)
+        assert receive(connection, voter)
     assert [record.getMessage() for record in caplog.records] == [
-        "DescribeQuorum does nothing here; sent by client id 'admin'",
+        "AddRaftVoter does nothing here; sent by client id 'admin'",
         "UnregisterBroker does nothing here; sent by client id 'admin'",
-        "DescribeQuorum does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
+        "AddRaftVoter does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
     ]

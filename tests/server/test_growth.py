@@ -19,7 +19,7 @@ from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestPro
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from kproto.messages.k55_describe_quorum import DescribeQuorumRequest
+from kproto.messages.k64_unregister_broker import UnregisterBrokerRequest
 from kproto_server import Broker
 from kproto_server.clock import PURGE_MIN, Clock, ClockMode
 from kproto_server.cluster import cluster as cluster_module
@@ -305,10 +305,10 @@ def test_warnings_of_apis_that_do_nothing_are_limited() -> None:
     state = new_state()
     dispatcher = Dispatcher(state, Observations())
     connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-    request = DescribeQuorumRequest(topics=())
+    request = UnregisterBrokerRequest(broker_id=9)
     for number in range(WARNINGS_MAX + 10):
         client_id = f"{'c' * 1000} {number}"
-        assert connection.receive(request_frame(request, 1, correlation_id=0, client_id=client_id), NOW_MS)
+        assert connection.receive(request_frame(request, 0, correlation_id=0, client_id=client_id), NOW_MS)
     assert len(dispatcher._warned) == WARNINGS_MAX
     assert max(len(name) for _, name in dispatcher._warned) < 300
 

@@ -73,6 +73,8 @@ class Cluster(SharedState):
         self.partition_count: int = 0
         """The number of partitions of all topics."""
         self.controller_id: int = NO_CONTROLLER
+        self.controller_epoch: int = 0
+        """Rises each time that a node becomes the controller."""
         self._behind: set[int] = set()
         """Nodes that do not replicate."""
         self.silent: set[int] = set()
@@ -215,6 +217,7 @@ class Cluster(SharedState):
     def _elect_controller(self) -> None:
         if not self.is_alive(self.controller_id):
             self.controller_id = min((node.node_id for node in self.alive_nodes()), default=NO_CONTROLLER)
+            self.controller_epoch += self.controller_id != NO_CONTROLLER
 
     def _elect_leader(self, partition: Partition) -> None:
         candidates = (r for r in partition.replicas if r in partition.isr and self.is_alive(r))

@@ -38,7 +38,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
     "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
     # Administration.
-    "DescribeQuorum": _UNSUPPORTED,
     "AddRaftVoter": _UNSUPPORTED,
     "RemoveRaftVoter": _UNSUPPORTED,
     "UnregisterBroker": _UNSUPPORTED,
