@@ -47,7 +47,7 @@ class RecordingLog:
         self.appended.append(_read(partition, change, batch, record_count))
         found = read_batch(batch)
         assert found is not None
-        self.removed.append([record.key for record in found[0].records() if record.value is None])
+        self.removed.append([record.key for record in found[0].records() if record.value is None and record.key])
         self._changes.append(change)
         if not self.waits:
             self.settle()
