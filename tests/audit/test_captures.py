@@ -69,7 +69,7 @@ class TestWhatIsCounted:
         assert (client.client_id, client.software_name, client.negotiates) == ("app", "my-client", True)
         assert client.requests == ALL_REQUESTS
         assert client.errors == (ErrorsSeen(12, 4, ErrorCode.REBALANCE_IN_PROGRESS, 1),)
-        assert sources.served == {3: (0, 9)}
+        assert sources.captured.served == {3: (0, 9)}
         found = sources.captured.connections
         assert (found.connection_count, found.lost_count, found.unread_bytes, sources.request_count) == (1, 0, 0, 4)
 

@@ -6,7 +6,15 @@ from kproto.headers import read_request_header
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server.observation.observe import API_VERSIONS, Observations
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.report.model import CaptureRead, LogRead, Report, Run, build
+from kproto_server.report.model import Report, Run, build
+from kproto_server.report.sources_read import (
+    NOTHING_READ,
+    CapturesRead,
+    MetricsRead,
+    ReportsRead,
+    RequestLogsRead,
+    SourcesRead,
+)
 from kproto_server.report.verdict import target_named
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.security.refusals import TlsParameters
@@ -22,8 +30,7 @@ def report_of(
     target: str | None = None,
     offsets_retention_minutes: int | None = DEFAULT_RETENTION_MINUTES,
     run: Run | None = None,
-    log: LogRead | None = None,
-    capture: CaptureRead | None = None,
+    sources: SourcesRead = NOTHING_READ,
 ) -> Report:
     return build(
         observations.snapshot(),
@@ -31,8 +38,7 @@ def report_of(
         target=target_named(target),
         offsets_retention_minutes=offsets_retention_minutes,
         run=run,
-        log=log,
-        capture=capture,
+        sources=sources,
     )
 
 
@@ -79,6 +85,11 @@ def everything() -> Observations:
 
 
 NO_FORWARD_SECRECY = "Java 24 and later: the cipher has no forward secrecy"
-LOG = LogRead(("broker-1.log", "<b>`2`.gz"), 1200, 1100, 1, 60)
-CAPTURE = CaptureRead(("kafka.pcap",), 9000, 12, 2, 3, 4380, 100, 60)
+LOG = SourcesRead(request_log=RequestLogsRead(("broker-1.log", "<b>`2`.gz"), 1200, 1100, 1, 60))
+EACH_SOURCE = SourcesRead(
+    request_log=LOG.request_log,
+    capture=CapturesRead(("kafka.pcap",), 9000, 12, 2, 3, 4380, 100, 60),
+    metrics=MetricsRead(("kafka-1.prom",), 12, 1),
+    reports=ReportsRead(("one.json", "two.json"), 3),
+)
 FINISHED = Run(("java", "-jar", "an app.jar"), 0, "2026-11-01T12:00:00+01:00", 3.21)

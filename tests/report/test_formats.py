@@ -15,7 +15,7 @@ from kproto_server.report import files, html_page, json_file, markdown, phrases,
 from kproto_server.report.model import Report
 from kproto_server.requests.context import ConnectionInfo
 from tests.report.samples import (
-    CAPTURE,
+    EACH_SOURCE,
     FINISHED,
     LOG,
     NO_FORWARD_SECRECY,
@@ -46,7 +46,7 @@ def hostile() -> Report:
 
 @pytest.fixture
 def of_log() -> Report:
-    return report_of(everything(), target="4.0", log=LOG, offsets_retention_minutes=None)
+    return report_of(everything(), target="4.0", sources=LOG, offsets_retention_minutes=None)
 
 
 class TestRequestLog:
@@ -57,7 +57,7 @@ class TestRequestLog:
         assert rendered.endswith(
             "read 2 files: 1,100 lines of 1,200 without a request, 1 request not readable, 60 requests of brokers\n"
             "      left out\n"
-            "  hosts and principals are left out; a request log has no connections that the broker closed\n"
+            "  a request log has no connections that the broker closed\n"
         )
         assert "  set offsets.retention.minutes to at least 11,521 (here: not known)\n" in rendered
 
@@ -66,11 +66,11 @@ class TestRequestLog:
         info = ConnectionInfo("")
         for api_key, api_version in ((18, 0), (1, 2)):
             observations.request(info, "app", api_key, api_version)
-        rendered = text.render(report_of(observations, kafka_version="0.10.0", log=LOG))
+        rendered = text.render(report_of(observations, kafka_version="0.10.0", sources=LOG))
         assert "  what clients sent to it shows no other versions: run the client with kproto run\n" in rendered
 
     def test_files_have_what_was_read(self, of_log: Report) -> None:
-        assert json_file.as_object(of_log)["request_log"] == {
+        assert json.loads(json_file.render(of_log))["request_log"] == {
             "files": ["broker-1.log", "<b>`2`.gz"],
             "lines": 1200,
             "lines_without_request": 1100,
@@ -238,16 +238,18 @@ class TestJson:
         documented = set(
             re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:array|integer|string|boolean|object|number)", document, re.M)
         )
-        of_sources = report_of(everything(), target="4.0", run=FINISHED, log=LOG, capture=CAPTURE)
+        of_sources = report_of(everything(), target="4.0", run=FINISHED, sources=EACH_SOURCE)
         assert set(fields(json.loads(json_file.render(full)))) < documented
         assert set(fields(json.loads(json_file.render(of_sources)))) == documented
 
     def test_each_format_has_what_was_read(self) -> None:
-        of_capture = report_of(everything(), target="4.0", capture=CAPTURE)
-        for render in (text.render, markdown.render, html_page.render):
-            shown = " ".join(render(of_capture).split())
+        of_sources = report_of(everything(), target="4.0", sources=EACH_SOURCE)
+        rendered = [" ".join(each(of_sources).split()) for each in (text.render, markdown.render, html_page.render)]
+        for shown in rendered:
             assert "9,000 packets, 12 connections, 60 requests of brokers left out, 2 connections with TLS not" in shown
             assert "3 gaps of lost packets, 4,380 bytes, 100 bytes of cut requests and responses not read" in shown
+            assert "12 samples of DeprecatedRequestsPerSec, 1 sample not readable" in shown
+            assert "2 reports merged, 3 other JSON files beside them" in shown
 
     def test_a_version_that_breaks_is_listed_with_its_client(self, full: Report) -> None:
         found = json.loads(json_file.render(full))

@@ -51,6 +51,9 @@ _TAIL = re.compile(
     r"(\S+);totalTime:.*?(?:,listener:([^,\s]+))?"
     r"(?:,clientInformation:ClientInformation\(softwareName=(.*?), softwareVersion=(.*?)\).*)?(?: \(|$)"
 )
+_HOST = re.compile(r"^.*?:\d+-|:\d+(-\d+)*$")
+"""What stands before and behind the client's host in a connection: the broker's address, and a port and numbers."""
+_PRINCIPAL = re.compile(r",principal:(.*?)(?:,listener:|,clientInformation:| \(|$)")
 _RETENTION = re.compile(r"[{,]retention_time(?:_ms)?=(-?\d+)")
 _REPLICA = re.compile(r"(?:\{replica_id=|ReplicaId: )(-?\d+)")
 _SOFTWARE = re.compile(r"\{client_software_name=(.*?),client_software_version=([^,}]*)")
@@ -82,6 +85,13 @@ class LoggedRequest(NamedTuple):
     """Whether a broker forwarded a client's request to the controller: the client's own request has another line."""
     is_json: bool
     """Whether the broker is 2.8 or newer."""
+    principal: str
+    """Empty: the line has none."""
+
+    @property
+    def client_host(self) -> str:
+        """The client's address: the connection has the broker's before it."""
+        return _HOST.sub("", self.connection)
 
 
 def logged_request(line: str) -> LoggedRequest | None:
@@ -115,6 +125,7 @@ def _of_json(line: str, start: int) -> LoggedRequest:
         codes,
         logged.get("isForwarded") is True,
         True,
+        str(logged.get("principal") or ""),
     )
 
 
@@ -129,6 +140,7 @@ def _of_text(text: str) -> LoggedRequest:
     replica = _REPLICA.search(body)
     software = _SOFTWARE.match(body) if api_key == API_VERSIONS else None
     name, version = software.groups() if software else (tail[3] or "", tail[4] or "")
+    principal = _PRINCIPAL.search(after)
     return LoggedRequest(
         api_key,
         api_version,
@@ -141,6 +153,7 @@ def _of_text(text: str) -> LoggedRequest:
         tuple(code for code in map(int, _ERRORS.findall("{" + response)) if code),
         False,
         False,
+        principal[1] if principal else "",
     )
 
 

@@ -34,8 +34,8 @@ class _Connection:
 
     __slots__ = ("info", "is_brokers", "waiting")
 
-    def __init__(self) -> None:
-        self.info = ConnectionInfo("")
+    def __init__(self, client_host: str) -> None:
+        self.info = ConnectionInfo(f"/{client_host}")
         self.is_brokers: bool | None = None
         """None: no request has shown it."""
         self.waiting: list[LoggedRequest] = []
@@ -109,11 +109,13 @@ class RequestLog:
         if connection is None:
             if len(self._connections) >= CONNECTIONS_MAX:
                 self._forget(next(iter(self._connections)))
-            connection = self._connections[key] = _Connection()
+            connection = self._connections[key] = _Connection(request.client_host)
         else:
             self._connections.move_to_end(key)
         if software[0]:
             connection.info.software_name, connection.info.software_version = software
+        if request.principal:
+            connection.info.principal = request.principal
         return connection
 
     def _is_of_brokers(self, request: LoggedRequest) -> bool:

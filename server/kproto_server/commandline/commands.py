@@ -112,8 +112,9 @@ RUN = Command(
 AUDIT = Command(
     "audit",
     "Report what would break, as kproto run does from a broker of its own, from what clients sent to real brokers:\n"
-    "their request log (kafka.request.logger at DEBUG or TRACE, of Kafka 0.10 and newer), or a capture of network\n"
-    "traffic (pcap or pcapng) without TLS. FILE may be compressed (.gz); - is standard input.",
+    "their request log (kafka.request.logger at DEBUG or TRACE, of Kafka 0.10 and newer), a capture of the network\n"
+    "without TLS (pcap, pcapng), brokers' metrics (DeprecatedRequestsPerSec as Prometheus text), or reports of kproto\n"
+    "in JSON, also a directory of them. FILE may be compressed (.gz); - is standard input.",
     "FILE [FILE ...]",
     (
         Option("--kafka-version", "RELEASE", "the release of the brokers; must be given for a log older than 2.8"),

@@ -55,6 +55,9 @@ LOGINS_MAX = 1000
 """Users, mechanisms and TLS parameters counted separately, for each software."""
 OTHER_USERS = "(other users)"
 
+ORIGINS_MAX = 100
+"""Hosts with principals that are kept of each client id and software."""
+
 
 class RepeatedRequests:
     """Counts requests that differ in nothing that is observed, for code that does not decode each of them.
@@ -105,6 +108,7 @@ class _Tally:
         "failed_authentications",
         "logins",
         "negotiated",
+        "origins",
         "overrides",
         "repeated",
         "requests",
@@ -123,6 +127,8 @@ class _Tally:
         self.client_ids: set[str] = set()
         self.negotiated: set[str] = set()
         """Client ids that sent ApiVersions."""
+        self.origins: dict[str, dict[tuple[str, str], None]] = {}
+        """Client id -> hosts and principals of the connections that were added, in their order."""
         self.requests: dict[tuple[str, int, int], int] = {}
         self.errors: dict[tuple[str, int, int, int], int] = {}
         self.commits: dict[tuple[str, int, str], int] = {}
@@ -214,16 +220,28 @@ class _Tally:
         for client_id, retention_time_ms in other.retention.copy().items():
             self.raise_retention(self.known(client_id), retention_time_ms)
         self.negotiated |= other.negotiated & self.client_ids
-        login = None if other.connection is None else _login(other.connection)
-        if login is not None:
+        if other.connection is not None:
+            login = _login(other.connection)
+            origin = other.connection.client_host, shortened(other.connection.principal)
             for client_id in other.client_ids.copy():
-                self.add_login(client_id, login)
+                self._add_origin(client_id, origin)
+                if login is not None:
+                    self.add_login(client_id, login)
+        for client_id, origins in other.origins.copy().items():
+            for origin in origins.copy():
+                self._add_origin(client_id, origin)
 
     def add_login(self, client_id: str, login: tuple[str, str, str, str, tuple[str, ...]]) -> None:
         """Count a connection of a user who has logged in."""
         if len(self.logins) >= LOGINS_MAX and (client_id, *login) not in self.logins:
             login = ("", OTHER_USERS, "", "", ())
         self.count(self.logins, (client_id, *login))
+
+    def _add_origin(self, client_id: str, origin: tuple[str, str]) -> None:
+        """Add where a client comes from, unless as many are known as may be."""
+        origins = self.origins.setdefault(self.known(client_id), {})
+        if origin not in origins and len(origins) < ORIGINS_MAX and (not origins or self._takes_row()):
+            origins[origin] = None
 
 
 def _login(connection: ConnectionInfo) -> tuple[str, str, str, str, tuple[str, ...]] | None:
@@ -386,6 +404,8 @@ def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
             ),
             logins=tuple(LoginsSeen(*row) for row in _rows(tally.logins, client_id)),
             largest_retention_ms=tally.retention.get(client_id),
+            hosts=tuple(sorted({host.removeprefix("/") for host, _ in tally.origins.get(client_id, ())} - {""})),
+            principals=tuple(sorted({principal for _, principal in tally.origins.get(client_id, ())})),
         )
 
 

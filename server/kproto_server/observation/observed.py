@@ -91,6 +91,10 @@ class ClientSeen:
     """Of connections with TLS or SASL."""
     largest_retention_ms: int | None = field(compare=False)
     """The largest retention override of its OffsetCommit requests; None: it sent none."""
+    hosts: tuple[str, ...] = field(default=(), compare=False)
+    """Where its connections come from; of many hosts the first ones."""
+    principals: tuple[str, ...] = field(default=(), compare=False)
+    """Who it is for the brokers, as far as they say it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

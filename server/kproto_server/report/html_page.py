@@ -184,7 +184,9 @@ def _clients(report: Report, ids: Mapping[Client, str]) -> Iterator[str]:
 
 def _client(client: Client) -> Cell:
     name = phrases.plain(client.client_id) or "(no client id)"
-    return Cell(Markup(f"<b>{escape(name)}</b>"), name)
+    origin = phrases.origin(client)
+    where = f'<br><span class="soft small">{escape(origin)}</span>' if origin else ""
+    return Cell(Markup(f"<b>{escape(name)}</b>{where}"), name)
 
 
 def _software(client: Client) -> Cell:

@@ -24,7 +24,7 @@ def render(report: Report) -> str:
 
 def as_object(report: Report) -> dict[str, Any]:
     """Return the report as a JSON object."""
-    return {
+    head = {
         "schema": SCHEMA,
         "kafka_version": report.kafka_version.name,
         "target": report.target.name,
@@ -36,11 +36,9 @@ def as_object(report: Report) -> dict[str, Any]:
             _named(sent) | _who(client) | _library(client) for client, sent in report.with_verdict(Verdict.BREAKS)
         ],
         "run": _run(report),
-        "request_log": _request_log(report),
-        "capture": _capture(report),
-        "retention": _retention(report),
-        "clients": [_client(client) for client in report.clients],
     }
+    rest = {"retention": _retention(report), "clients": [_client(client) for client in report.clients]}
+    return head | report.sources.as_object() | rest
 
 
 def _run(report: Report) -> dict[str, Any] | None:
@@ -51,33 +49,6 @@ def _run(report: Report) -> dict[str, Any] | None:
         "exit_code": report.run.exit_code,
         "started_at": report.run.started_at,
         "duration_seconds": report.run.duration_seconds,
-    }
-
-
-def _request_log(report: Report) -> dict[str, Any] | None:
-    if report.log is None:
-        return None
-    return {
-        "files": list(report.log.files),
-        "lines": report.log.line_count,
-        "lines_without_request": report.log.other_line_count,
-        "unreadable_requests": report.log.unreadable_count,
-        "requests_of_brokers": report.log.broker_request_count,
-    }
-
-
-def _capture(report: Report) -> dict[str, Any] | None:
-    if report.capture is None:
-        return None
-    return {
-        "files": list(report.capture.files),
-        "packets": report.capture.packet_count,
-        "connections": report.capture.connection_count,
-        "tls_connections": report.capture.tls_connection_count,
-        "gaps": report.capture.lost_count,
-        "lost_bytes": report.capture.lost_bytes,
-        "unread_bytes": report.capture.unread_bytes,
-        "requests_of_brokers": report.capture.broker_request_count,
     }
 
 
@@ -115,6 +86,8 @@ def _client(client: Client) -> dict[str, Any]:
         | {
             "would_break": client.would_break,
             "negotiates": client.negotiates,
+            "hosts": list(client.hosts),
+            "principals": list(client.principals),
             "requests": [_sent(sent) for sent in client.sent],
             "offset_commits": [
                 {"api_version": row.api_version, "layout": row.layout, "count": row.count, "overrides": row.overrides}

@@ -84,6 +84,11 @@ def _requests(report: Report) -> Iterator[str]:
         for sent in client.sent
     ]
     yield from _table(("Client", "Request", "Count", f"Kafka {report.target.name}"), rows, right=2)
+    origins = [(phrases.who(client), origin) for client in report.clients if (origin := phrases.origin(client))]
+    if origins:
+        yield "## Where clients come from"
+        yield ""
+        yield from _table(("Client", "Hosts and principals"), origins)
 
 
 def _commits(report: Report) -> Iterator[str]:
@@ -152,7 +157,7 @@ def _by_request(title: str, last: str, rows: Sequence[tuple[Client, ErrorsSeen |
         yield from _table(("Client", "Request", "Count", last), cells, right=2)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -> Iterator[str]:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: int | None = None) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield f"| {' | '.join('--:' if column == right else '---' for column in range(len(heads)))} |"
     for row in rows:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages import APIS
 from kproto_server.report.libraries import recognize
+from kproto_server.report.sources_read import NOTHING_READ
 from kproto_server.report.verdict import (
     API_VERSIONS,
     OtherPatchReleases,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.report.libraries import Recognized
+    from kproto_server.report.sources_read import SourcesRead
 
 MINUTE_MS = 60_000
 
@@ -47,39 +49,6 @@ class Run:
     started_at: str
     """ISO 8601, with the offset to UTC."""
     duration_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class LogRead:
-    """The request logs of real brokers that a report is about."""
-
-    files: tuple[str, ...]
-    line_count: int
-    other_line_count: int
-    """Lines that are no completed request."""
-    unreadable_count: int
-    """Lines of a request that are cut or of an unknown format."""
-    broker_request_count: int
-    """Requests that brokers and controllers sent to each other, which the report leaves out."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureRead:
-    """The captures of network traffic that a report is about."""
-
-    files: tuple[str, ...]
-    packet_count: int
-    connection_count: int
-    """Connections of Kafka."""
-    tls_connection_count: int
-    """Connections with TLS, which cannot be read."""
-    lost_count: int
-    """Places at which the capture lacks bytes."""
-    lost_bytes: int
-    unread_bytes: int
-    """Bytes of Kafka's connections that are behind lost ones, or before the first request."""
-    broker_request_count: int
-    """Requests that brokers and controllers sent to each other, which the report leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +95,9 @@ class Client:
     failed_authentications: tuple[FailedAuthenticationsSeen, ...]
     logins: tuple[LoginsSeen, ...]
     largest_retention_ms: int | None
+    hosts: tuple[str, ...]
+    """Where its connections come from."""
+    principals: tuple[str, ...]
     library: Recognized | None
     """None: nothing that it sent shows it."""
 
@@ -178,10 +150,7 @@ class Report:
     other_patch_releases: OtherPatchReleases | None = None
     """The patch releases of the target's line that serve other versions; None: there are none."""
     run: Run | None = None
-    log: LogRead | None = None
-    """None: no request log was read."""
-    capture: CaptureRead | None = None
-    """None: no capture was read."""
+    sources: SourcesRead = NOTHING_READ
 
     @cached_property
     def request_count(self) -> int:
@@ -225,8 +194,7 @@ def build(
     target: KafkaVersion,
     offsets_retention_minutes: int | None,
     run: Run | None = None,
-    log: LogRead | None = None,
-    capture: CaptureRead | None = None,
+    sources: SourcesRead = NOTHING_READ,
 ) -> Report:
     """Return the report on a broker of `kafka_version`: each request seen is checked against `target`.
 
@@ -240,8 +208,7 @@ def build(
         retention=_retention(snapshot.largest_retention_ms, offsets_retention_minutes),
         other_patch_releases=other_patch_releases(target),
         run=run,
-        log=log,
-        capture=capture,
+        sources=sources,
     )
 
 
@@ -294,6 +261,8 @@ def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion)
         failed_authentications=seen.failed_authentications,
         logins=seen.logins,
         largest_retention_ms=seen.largest_retention_ms,
+        hosts=seen.hosts,
+        principals=seen.principals,
         library=recognize(
             seen.client_id, seen.software_name, seen.software_version, counts, negotiates=seen.negotiates
         ),

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.report.model import CaptureRead, Client, LogRead, Report, Retention, Run, Sent
+    from kproto_server.report.model import Client, Report, Retention, Run, Sent
+    from kproto_server.report.sources_read import CapturesRead, MetricsRead, ReportsRead, RequestLogsRead
 
 UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 
@@ -65,6 +66,24 @@ def who(client: Client) -> str:
     """Return a client's id, and its software if known."""
     name = plain(client.client_id) or "(no client id)"
     return f"{name} ({plain(client.software)})" if client.software else name
+
+
+LOOPBACK = ("127.", "::1")
+ANONYMOUS = "User:ANONYMOUS"
+ORIGINS_SHOWN = 5
+
+
+def origin(client: Client) -> str:
+    """Return hosts and principals of a client; empty: this machine alone, without authentication."""
+    hosts = [host for host in client.hosts if not host.startswith(LOOPBACK)]
+    principals = [name for name in client.principals if name != ANONYMOUS]
+    parts = (_some("from", hosts), _some("as", principals))
+    return " ".join(part for part in parts if part)
+
+
+def _some(word: str, names: list[str]) -> str:
+    rest = [f"{len(names) - ORIGINS_SHOWN:,} more"] if len(names) > ORIGINS_SHOWN else []
+    return f"{word} {', '.join([*map(plain, names[:ORIGINS_SHOWN]), *rest])}" if names else ""
 
 
 LONG_NAME = 60
@@ -138,9 +157,9 @@ def ended(run: Run) -> str:
 
 def broker(report: Report) -> str:
     if report.kafka_version.is_latest:
-        if report.log is not None:
+        if report.sources.request_log is not None:
             return "Kafka 2.8 or newer, by the format of its request log"
-        return "all releases at once" if report.capture is None else "not known, or all releases at once"
+        return "not known, or all releases at once" if any(sources(report)) else "all releases at once"
     return f"Kafka {report.kafka_version.name}"
 
 
@@ -153,37 +172,55 @@ class Source(NamedTuple):
     """What was read, in clauses."""
 
 
-NOT_IN_LOGS = "hosts and principals are left out; a request log has no connections that the broker closed"
+NOT_IN_LOGS = "a request log has no connections that the broker closed"
 """What a report on request logs does not have."""
+NOT_IN_METRICS = "metrics have no client ids, and count since the start of the broker"
+"""What a report on metrics does not have."""
 
 
 def sources(report: Report) -> Iterator[Source]:
     """Yield what a report was read from; nothing if kproto was the broker."""
-    if report.log is not None:
-        yield Source("request log", report.log.files, f"{_log(report.log)}; {NOT_IN_LOGS}")
-    if report.capture is not None:
-        yield Source("capture", report.capture.files, _capture(report.capture))
+    read = report.sources
+    if read.request_log is not None:
+        yield Source("request log", read.request_log.files, f"{_request_log(read.request_log)}; {NOT_IN_LOGS}")
+    if read.capture is not None:
+        yield Source("capture", read.capture.files, _capture(read.capture))
+    if read.metrics is not None:
+        yield Source("metrics", read.metrics.files, f"{_metrics(read.metrics)}; {NOT_IN_METRICS}")
+    if read.reports is not None:
+        yield Source("report", read.reports.files, _reports(read.reports))
 
 
-def _log(read: LogRead) -> str:
-    others = f"{plural(read.other_line_count, 'line')} of {read.line_count:,} without a request"
-    unreadable = f"{plural(read.unreadable_count, 'request')} not readable"
-    return ", ".join((others, *([unreadable] if read.unreadable_count else []), _of_brokers(read)))
+def _request_log(read: RequestLogsRead) -> str:
+    others = f"{plural(read.lines_without_request, 'line')} of {read.lines:,} without a request"
+    unreadable = f"{plural(read.unreadable_requests, 'request')} not readable"
+    return ", ".join((others, *([unreadable] if read.unreadable_requests else []), _of_brokers(read)))
 
 
-def _capture(read: CaptureRead) -> str:
-    clauses = [plural(read.packet_count, "packet"), plural(read.connection_count, "connection"), _of_brokers(read)]
-    if read.tls_connection_count:
-        clauses.append(f"{plural(read.tls_connection_count, 'connection')} with TLS not readable")
-    if read.lost_count:
-        clauses.append(f"{plural(read.lost_count, 'gap')} of lost packets, {plural(read.lost_bytes, 'byte')}")
+def _capture(read: CapturesRead) -> str:
+    clauses = [plural(read.packets, "packet"), plural(read.connections, "connection"), _of_brokers(read)]
+    if read.tls_connections:
+        clauses.append(f"{plural(read.tls_connections, 'connection')} with TLS not readable")
+    if read.gaps:
+        clauses.append(f"{plural(read.gaps, 'gap')} of lost packets, {plural(read.lost_bytes, 'byte')}")
     if read.unread_bytes:
         clauses.append(f"{plural(read.unread_bytes, 'byte')} of cut requests and responses not read")
     return ", ".join(clauses)
 
 
-def _of_brokers(read: LogRead | CaptureRead) -> str:
-    return f"{plural(read.broker_request_count, 'request')} of brokers left out"
+def _metrics(read: MetricsRead) -> str:
+    samples = f"{plural(read.samples, 'sample')} of DeprecatedRequestsPerSec"
+    unreadable = f", {plural(read.unreadable_samples, 'sample')} not readable"
+    return samples + unreadable * bool(read.unreadable_samples)
+
+
+def _reports(read: ReportsRead) -> str:
+    others = f", {plural(read.other_files, 'other JSON file')} beside them"
+    return f"{plural(len(read.files), 'report')} merged" + others * bool(read.other_files)
+
+
+def _of_brokers(read: RequestLogsRead | CapturesRead) -> str:
+    return f"{plural(read.requests_of_brokers, 'request')} of brokers left out"
 
 
 def why(sent: Sent, client: Client, target: str) -> str:

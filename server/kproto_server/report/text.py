@@ -93,8 +93,9 @@ def _breaks(report: Report, names: Mapping[str, str]) -> Iterator[Line]:
     if rows:
         yield from _table(rows, limit=len(rows))
     for client in report.breaking:
-        if library := phrases.library(client, report.target):
-            yield Line(f"  {names[phrases.who(client)]}: {library}")
+        about = "; ".join(part for part in (phrases.library(client, report.target), phrases.origin(client)) if part)
+        if about:
+            yield Line(f"  {names[phrases.who(client)]}: {about}")
     if note := phrases.patch_releases(report):
         yield Line(f"  {note}")
 
@@ -144,7 +145,7 @@ def _other_verdicts(report: Report) -> Iterator[Line]:
 
 
 def _way_to_decide(report: Report) -> str:
-    if report.log is None and report.capture is None:
+    if not any(phrases.sources(report)):
         return "run again with --kafka-version latest"
     return "what clients sent to it shows no other versions: run the client with kproto run"
 
