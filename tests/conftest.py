@@ -41,8 +41,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with Spark: its tests take longest, and in one process after the other they do not slow each other so much
-    that Spark gives up its workers."""
-    items.sort(key=lambda item: "spark" not in item.path.parts)
+    that Spark gives up its workers.
+
+    Its tests that start processes of their own come last: other processes that run tests take them from the end, and
+    need no Spark session for them.
+    """
+    items.sort(key=_order)
+
+
+def _order(item: pytest.Item) -> int:
+    if "spark" not in item.path.parts:
+        return 2
+    fixtures: tuple[str, ...] = getattr(item, "fixturenames", ())
+    return 1 if item.get_closest_marker("slow") is not None and "spark" not in fixtures else 0
 
 
 @pytest.hookimpl(optionalhook=True)

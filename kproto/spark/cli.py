@@ -163,7 +163,7 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
 
 
 def _tables(spark: SparkSession, options: Namespace) -> None:
-    from kproto.spark.delta import marks_of_delta, write_delta
+    from kproto.spark.delta import read_state, write_delta
     from kproto.spark.inputs import open_input
     from kproto.spark.log_input import LogInput
     from kproto.spark.tables import Source, read_marks, write_parquet
@@ -171,7 +171,8 @@ def _tables(spark: SparkSession, options: Namespace) -> None:
 
     is_delta = options.format == "delta"
     root = Path(options.output).absolute()
-    known = marks_of_delta(spark, options.output) if is_delta else read_marks(root)
+    before = read_state(spark, options.output) if is_delta else None
+    known = read_marks(root) if before is None else before.marks
     opened = open_input(spark, options.dir)
     if not isinstance(opened, LogInput):
         raise CommandLineError(f"{options.program.of(options.job)}: {options.dir}: these are tables: give a log")
@@ -179,7 +180,10 @@ def _tables(spark: SparkSession, options: Namespace) -> None:
         for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
             _print_line(f"{options.program.name}: {line}")
         source = Source(log.table, log.coverage.ends, log.origin, opened.topic_ends)
-        added = write_delta(spark, source, options.output) if is_delta else write_parquet(spark, source, root)
+        if before is None:
+            added = write_parquet(spark, source, root)
+        else:
+            added = write_delta(spark, source, options.output, before)
     for name, table in added.items():
         waiting = f"; {plural(table.waiting, 'row')} of open transactions wait" if table.waiting else ""
         _print_line(f"{options.program.name}: {name}: {plural(table.rows, 'row')} added{waiting}")

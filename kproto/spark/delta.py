@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.arrow.schemas import COMMITS
 from kproto.errors import NoLog
@@ -76,7 +76,11 @@ def read_delta(spark: SparkSession, root: str, table: Table) -> DataFrame:
 
 def read_origin(spark: SparkSession, root: str) -> Origin:
     """Return what the last commit of the commits table says about its log."""
-    found = [row for row in _history(spark, f"{root}/{COMMITS.name}") if row["userMetadata"]]
+    return _origin(_history(spark, f"{root}/{COMMITS.name}"))
+
+
+def _origin(history: list[Any]) -> Origin:
+    found = [row for row in history if row["userMetadata"]]
     return Origin.from_json(json.loads(found[0]["userMetadata"])["origin"] if found else None)
 
 
@@ -86,40 +90,51 @@ def table_size(spark: SparkSession, root: str) -> tuple[int, int]:
     return sum(row["numFiles"] for row in details), sum(row["sizeInBytes"] for row in details)
 
 
-def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Added]:
+class DeltaState(NamedTuple):
+    """The three tables below a path or URI at the beginning of a run."""
+
+    versions: Mapping[str, int | None]
+    """By table; None: there is no table yet."""
+    marks: dict[str, Marks]
+    origin: Origin
+
+
+def read_state(spark: SparkSession, root: str) -> DeltaState:
+    """Return the state of the tables before a run reads the log."""
+    folders = {grown.name: f"{root}/{grown.name}" for grown in GROWING}
+    found = {name: _history(spark, folder) if _is_table(spark, folder) else [] for name, folder in folders.items()}
+    versions = {name: history[0]["version"] if history else None for name, history in found.items()}
+    marks: dict[str, Marks] = {}
+    for grown in GROWING:  # after the versions: see above
+        marks[grown.name] = {}
+        if versions[grown.name] is not None:
+            of_table = marks_of(grown, spark.read.format("delta").load(folders[grown.name]))
+            marks[grown.name] = {partition: mark for partition, (mark, _) in of_table.items()}
+    return DeltaState(versions, marks, _origin(found[COMMITS.name]))
+
+
+def write_delta(spark: SparkSession, source: Source, root: str, before: DeltaState) -> dict[str, Added]:
     """Append the new rows of a log to the Delta tables below a path or URI; return the counts by table.
+
+    Args:
+        before: the state of the tables before the log was read.
 
     Raises:
         TablesError: the log ends before the tables, so it is another log; or another run wrote at the same time.
     """
-    folders = {grown.name: f"{root}/{grown.name}" for grown in GROWING}
-    versions = {name: _version(spark, folder) for name, folder in folders.items()}  # before the marks: see above
-    old = marks_of_delta(spark, root)
-    before = Origin() if versions[COMMITS.name] is None else read_origin(spark, root)
-    check_it_is_the_same(source, old, root, before.identity)
+    check_it_is_the_same(source, before.marks, root, before.origin.identity)
     added = {}
     for grown in GROWING:
-        rows, waiting = later(spark, grown, source, old[grown.name]), 0
+        rows, waiting = later(spark, grown, source, before.marks[grown.name]), 0
         if grown.table is COMMITS:
             rows, waiting = _settled(spark, rows, source.ends)
-        origin = source.origin.after(before, waiting=waiting)
-        is_new = versions[grown.name] is None
+        origin = source.origin.after(before.origin, waiting=waiting)
+        version = before.versions[grown.name]
         count = 0
-        if is_new or not rows.isEmpty():
-            count = _append(spark, by_date(grown, rows), folders[grown.name], versions[grown.name], origin)
+        if version is None or not rows.isEmpty():
+            count = _append(spark, by_date(grown, rows), f"{root}/{grown.name}", version, origin)
         added[grown.name] = Added(count, waiting)
     return added
-
-
-def marks_of_delta(spark: SparkSession, root: str) -> dict[str, Marks]:
-    """Return the marks of the three tables; none of a table that is not there yet."""
-    found: dict[str, Marks] = {grown.name: {} for grown in GROWING}
-    for grown in GROWING:
-        folder = f"{root}/{grown.name}"
-        if _is_table(spark, folder):
-            marks = marks_of(grown, spark.read.format("delta").load(folder))
-            found[grown.name] = {partition: mark for partition, (mark, _) in marks.items()}
-    return found
 
 
 def _append(spark: SparkSession, rows: DataFrame, folder: str, version: int | None, origin: Origin) -> int:
@@ -156,14 +171,6 @@ def _settled(spark: SparkSession, commits: DataFrame, ends: Mapping[int | None, 
 
 def _limits(spark: SparkSession, offsets: Mapping[int | None, int]) -> DataFrame:
     return spark.createDataFrame(list(offsets.items()), "log_partition int, limit bigint")
-
-
-def _version(spark: SparkSession, folder: str) -> int | None:
-    """Return the version of a table; None: there is none."""
-    if not _is_table(spark, folder):
-        return None
-    version: int = _history(spark, folder)[0]["version"]
-    return version
 
 
 def _is_table(spark: SparkSession, folder: str) -> bool:

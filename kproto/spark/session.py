@@ -30,6 +30,7 @@ LOCAL_SHUFFLE_PARTITIONS = 4
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 FOR_SMALL_INPUT = {
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",  # each shuffle would be a job and be planned again
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }

@@ -1,20 +1,24 @@
-"""Read a log on a local cluster of two workers: ``LOG_DIR``. Print their row counts and paths of kproto as JSON."""
+"""Read a log on a cluster, through spark-submit: ``LOG_DIR JOB...``.
+
+Print the row counts of the executors and their paths of kproto as a line of JSON, then what a job prints.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import runpy
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 
+import kproto
 from kproto.spark import session
-from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import os
-
     import kproto
 
     rows = sum(len(batch) for batch in batches)
@@ -23,15 +27,12 @@ def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 if __name__ == "__main__":
-    (log_dir,) = sys.argv[1:]
-    settings = FOR_SMALL_INPUT | {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.executor.extraJavaOptions": FOR_SMALL_INPUT[JAVA_OPTIONS],
-    }
-    spark = session("cluster", master="local-cluster[2,1,1024]", config=settings)
+    log_dir, *job = sys.argv[1:]
+    spark = session("cluster")
     spark.sparkContext.setLogLevel("OFF")
     records = spark.read.format("kproto").option("taskBytes", str(1 << 18)).load(log_dir)
     found = records.mapInArrow(where, "rows long, executor string, kproto string").collect()
-    print(json.dumps([row.asDict() for row in found]))
-    spark.stop()
+    print(json.dumps([row.asDict() for row in found]), flush=True)
+    script = Path(kproto.__file__).parent / "spark" / "__main__.py"
+    sys.argv = [str(script), *job]
+    runpy.run_path(str(script), run_name="__main__")

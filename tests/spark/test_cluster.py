@@ -1,10 +1,11 @@
-"""Two workers of Spark's standalone cluster, each a process, need the wheel only.
+"""spark-submit runs jobs on two workers of Spark's standalone cluster, each a process, which need the wheel only.
 
 Their kproto is the content of the wheel, not this repository; the packages of the extra are those of this environment.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -15,13 +16,15 @@ from pathlib import Path
 import pytest
 
 from bench.offsets_log import make_log
+from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS
+from tests.fixture_files import GOLDEN
 from tests.requirements import need_java
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow  # starts a master, two workers and two executors
-def test_executors_need_the_wheel_and_the_extra_only(tmp_path: Path) -> None:
+def test_spark_submit_needs_the_wheel_and_the_extra_only(tmp_path: Path) -> None:
     need_java()
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
@@ -32,9 +35,13 @@ def test_executors_need_the_wheel_and_the_extra_only(tmp_path: Path) -> None:
     child = tmp_path / "child.py"
     child.write_text((ROOT / "tests/spark/cluster_child.py").read_text())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONPATH"] = str(installed)
+    environment |= {"PYTHONPATH": str(installed), "PYSPARK_PYTHON": sys.executable}
+    settings = FOR_SMALL_INPUT | {"spark.executor.extraJavaOptions": FOR_SMALL_INPUT[JAVA_OPTIONS]}
+    fast = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    submit = Path(sys.executable).with_name("spark-submit")
+    job = ["latest", str(GOLDEN / "logs" / "2.0.1"), "--format", "csv"]
     done = subprocess.run(
-        [sys.executable, child, tmp_path / "log"],
+        [submit, "--master", "local-cluster[2,1,1024]", *fast, child, str(tmp_path / "log"), *job],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -42,7 +49,11 @@ def test_executors_need_the_wheel_and_the_extra_only(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    line, *lines = done.stdout.splitlines()
+    found = json.loads(line)
     assert sum(row["rows"] for row in found) == made
     assert {row["kproto"] for row in found} == {str(installed / "kproto" / "__init__.py")}
     assert len({row["executor"] for row in found}) == 2
+    rows = list(csv.DictReader(lines))
+    assert {row["topic"] for row in rows} >= {"t"}
+    assert all(row["commit_ts"].endswith("Z") for row in rows)

@@ -1,13 +1,13 @@
-"""`python -m kproto.spark`. Few commands run as processes, because each starts a Java; the others run in this one."""
+"""`python -m kproto.spark`. The commands run in this process, because each process starts a Java.
+
+`test_fresh_install` runs one as a process, `test_cluster` one through spark-submit.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,43 +19,19 @@ from kproto.spark import cli
 from kproto.spark.commands import JOBS
 from kproto.spark.delta import check_delta
 from kproto.spark.engine import EMBEDDED, using
-from kproto.spark.session import FOR_SMALL_INPUT
 from tests.fixture_files import FIXTURES, offsets_log
-from tests.requirements import need_java
 from tests.spark.scans import Run
 
 LOGS = FIXTURES / "golden" / "logs"
 
 
-def test_a_job_as_a_process(tmp_path: Path) -> None:
-    need_java()
-    words = [sys.executable, "-m", "kproto.spark", "retention-audit", str(LOGS / "2.1.1"), "--format", "jsonl"]
-    words += ["--engine", "spark"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, done.stderr
+def test_requested_retentions_and_what_was_read(run: Run) -> None:
+    code, out, err = run("retention-audit", LOGS / "2.1.1", "--format", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
     requested = {row["group_id"]: row["max_override_ms"] for row in rows if row["max_override_ms"] is not None}
     assert requested == {"ret-v2": 60_000, "ret-v3": 60_000, "ret-v4": 60_000}
-    ours = [line for line in done.stderr.splitlines() if line.startswith("kproto.spark: ")]
-    assert "38 records in 19 batches of 1 partition of __consumer_offsets" in ours[0]
-    assert "WARN" not in done.stderr.replace("WARNING: Using incubator modules: jdk.incubator.vector", "")
-
-
-def test_a_job_through_spark_submit(tmp_path: Path) -> None:
-    need_java()
-    submit = Path(sys.executable).with_name("spark-submit")
-    script = Path(cli.__file__).with_name("__main__.py")
-    fast = [word for name, value in FOR_SMALL_INPUT.items() for word in ("--conf", f"{name}={value}")]
-    words: list[str | Path] = [submit, "--master", "local[1]", *fast, script]
-    words += ["latest", LOGS / "2.0.1", "--format", "csv"]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert {row["topic"] for row in rows} >= {"t"}
-    assert all(row["commit_ts"].endswith("Z") for row in rows)
+    assert "38 records in 19 batches of 1 partition of __consumer_offsets" in err.splitlines()[0]
 
 
 @pytest.mark.parametrize(

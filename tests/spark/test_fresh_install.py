@@ -1,6 +1,7 @@
 """The command in README.md makes a report on a machine that has Python, a shell and no Java.
 
-Method: PATH is a directory with links to the few programs that are needed; pip may use its cache.
+Method: PATH is a directory with links to the few programs that are needed; pip may use its cache. PySpark, half a
+gigabyte, is not installed again: pip finds it in PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("sh", "bash", "env", "ps", "dirname", "basename", "readlink", "uname", "cat", "ls", "rm", "mkdir", "nice")
+GIVEN = ("pyspark", "py4j")
 LIMIT_S = 300
 
 
@@ -39,11 +42,21 @@ def machine_without_java(folder: Path) -> dict[str, str]:
     return {**kept, **proxies, "PATH": str(folder), "PYTHONNOUSERSITE": "1"}
 
 
-@pytest.mark.slow  # installs Spark, which is large
+def link_packages(folder: Path) -> None:
+    """Make a directory with links to the given packages of this environment and to what pip reads of them."""
+    folder.mkdir()
+    for name in GIVEN:
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or ()} - {".."}:
+            (folder / top).symlink_to(Path(str(found.locate_file(top))))
+
+
+@pytest.mark.slow  # installs kproto with two extras, and starts Spark
 def test_a_log_becomes_a_report_without_java() -> None:
     with tempfile.TemporaryDirectory(prefix="kproto-fresh-") as name:  # 1 GB: not in a directory that pytest keeps
         folder = Path(name)
         environment = machine_without_java(folder / "bin")
+        link_packages(folder / "given")
         (folder / "tests").symlink_to(ROOT / "tests")
         line = readme_command()
         assert line.count("'.[spark,spark-java]'") == 1
@@ -53,6 +66,7 @@ def test_a_log_becomes_a_report_without_java() -> None:
             cwd=folder,
             env={
                 **environment,
+                "PYTHONPATH": str(folder / "given"),
                 "XDG_CACHE_HOME": str(folder / "cache"),
                 "PIP_CACHE_DIR": pip_cache(),
                 "PIP_NO_COMPILE": "no",  # pip's option --no-compile: most of what it would compile is never imported
@@ -64,6 +78,9 @@ def test_a_log_becomes_a_report_without_java() -> None:
         )
         assert done.returncode == 0, done.stderr[-3000:]
         assert "kproto.spark: report.html: " in done.stderr
+        assert not re.search(r"\bWARN\b", done.stderr)
+        (metadata,) = folder.glob(".venv/lib/python3*/site-packages/kproto-*.dist-info/METADATA")
+        assert re.search(r"^Requires-Dist: pyspark\b.*; extra == 'spark'$", metadata.read_text(), re.MULTILINE)
         page = (folder / "report.html").read_text(encoding="utf-8")
     assert "1 group needs a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320" in page
     assert page.count("<svg") == 2 * 3, "each chart in two sizes"

@@ -1,7 +1,7 @@
 """The commands and programs in kproto/spark/README.md are taken from the page and run in order.
 
-They run in this process and its Spark session, because a Java for each would take minutes; `test_command_line` runs
-commands as processes.
+They run in this process, on the engine that `--engine auto` chooses: what only Spark does runs in the Spark session of
+all tests. `test_fresh_install` makes the same report on Spark.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from pathlib import Path
 import pytest
 
 from kproto.spark import cli
-from kproto.spark.engine import SPARK, using
+from kproto.spark.arguments import parse
+from kproto.spark.engine import EMBEDDED, SPARK, using
+from kproto.spark.inputs import TablesInput
 from kproto.spark.watch import read_rules
 from kproto_server.commandline.cli import main as kproto
 from tests.examples import two_weeks
+from tests.spark.derived_tables import assert_derived
+from tests.spark.engines import session_of
 from tests.spark.scans import Run
 from tests.spark.test_jobs_by_hand import report, sent
 
@@ -32,7 +36,11 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_readme_in_order(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reports").mkdir()
@@ -48,8 +56,17 @@ def test_the_readme_in_order(
                 assert kproto(words[1:]) == 0
             continue
         assert words[:3] == COMMAND, line
-        code, output[words[3]], err = run(*words[3:])
+        if words[3] == "tables":
+            code, _, err = run(*words[3:])
+            options = parse(words[3:])
+        else:
+            capsys.readouterr()
+            with using(SPARK):
+                code = cli.main(words[3:])
+            output[words[3]], err = capsys.readouterr()
         assert code == 0, err
+    with session_of(EMBEDDED, request) as embedded:
+        assert_derived(TablesInput(embedded, "tables"), options, tmp_path / "tables")
     for program in blocks("python"):
         exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own text
     output["program"] = capsys.readouterr().out
@@ -60,7 +77,6 @@ def test_the_readme_in_order(
     assert "projector" in output["rates"]
     assert "breaks" in output["versions"]
     assert (tmp_path / "lag.csv").read_text().count("search,orders,") == 4 * 14
-    assert (tmp_path / "tables" / "lag" / "lag.parquet").stat().st_size
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "set offsets.retention.minutes to 40,320" in page
     assert page.count("<svg") == 2 * 3, "each chart in two sizes"
