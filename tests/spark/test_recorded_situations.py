@@ -203,6 +203,25 @@ def test_a_consumer_group_is_emptied(either: SparkSession) -> None:
     assert found == [("formed", 2, None, 1), ("rebalanced", 3, 1, 2), ("rebalanced", 4, 2, 1), ("emptied", 5, 1, 0)]
 
 
+def test_the_page_names_the_empty_group_and_the_time_of_the_copy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An offset of the group "" is among the rows, and the time left counts from the end of an old copy of a log."""
+    log = str(offsets_log("before-recreation", "2.0.1"))
+    page = tmp_path / "page.html"
+    with using(EMBEDDED):
+        assert main(["report", log, "-o", str(page), "--engine", "embedded"]) == 0
+        capsys.readouterr()
+        assert main(["lag", log, "--engine", "embedded"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]] == ["readers", '""']
+    text = page.read_text(encoding="utf-8")
+    assert '<span class="name">&quot;&quot;</span>' in text
+    ended = re.search(r"as of (\S+ \S+), the end of the log", text)
+    assert ended is not None
+    assert f"Time left at {ended[1]}</th>" in text
+    assert "offsets lost in the day after the end of the log" in text
+
+
 def test_the_command_says_the_advice(run: Run) -> None:
     _, _, err = run("retention-audit", offsets_log("compacted", "2.0.1"))
     assert "groups may need more" in err

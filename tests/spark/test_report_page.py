@@ -13,6 +13,7 @@ import pytest
 from kproto.spark.report import charts
 from kproto.spark.report.model import Lines, Report, Rows
 from kproto.spark.report.page import render
+from kproto.spark.words import plural
 from tests.html_layout import DARK, SMALL, WIDE, assert_fits, chromium, layout
 from tests.spark.report_samples import empty_report, full_report
 from tests.spark.rows import at
@@ -97,6 +98,32 @@ def test_a_table_says_how_many_rows_it_lacks_and_what_prints_them() -> None:
     report = full_report()
     page = render(replace(report, rewinds=Rows(report.rewinds.first, len(report.rewinds.first) + 1234)))
     assert "and 1,234 more: <code>python -m kproto.spark rewinds</code> prints all" in page
+
+
+def test_more_rows_of_a_table_fold(tmp_path: Path) -> None:
+    """All rows of the table are in the page; a click shows those after the first ones."""
+    report = full_report()
+    row = report.rewinds.first[0]
+    more = [row | {"group_id": f"folded-{number}"} for number in range(9)]
+    page = render(replace(report, rewinds=Rows(report.rewinds.first, len(report.rewinds.first) + 9, more)))
+    assert "<summary>9 more rows</summary>" in page
+    assert "prints all" not in page.partition("<h2>Rewinds")[2].partition("<h2>")[0]
+    folded = page.partition('<details class="more">')[2].partition("</details>")[0]
+    assert folded.count('<span class="name">folded-') == 9
+    assert_fits(layout(tmp_path, page.replace('"more">', '"more" open>'), SMALL))
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [
+        (1, "batch", "1 batch"),
+        (21, "batch", "21 batches"),
+        (0, "offset", "0 offsets"),
+        (1234, "more row", "1,234 more rows"),
+    ],
+)
+def test_the_plural_of_a_noun(count: int, noun: str, text: str) -> None:
+    assert plural(count, noun) == text
 
 
 def test_an_empty_report_says_so() -> None:

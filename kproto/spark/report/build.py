@@ -38,6 +38,8 @@ STEPS = [
 ]
 """Round lengths of a bar."""
 SOON = timedelta(days=1)
+ROWS_MAX = 300
+"""The most rows of a table that the page contains: about 200 kB."""
 
 
 def build(source: Input, options: Namespace) -> Report:
@@ -94,9 +96,10 @@ def build(source: Input, options: Namespace) -> Report:
 
 
 def _rows(rows: DataFrame, order: Sequence[str], limit: int) -> Rows:
+    """Return the rows of a table, of which the first ``limit`` ones do not fold."""
     rows = rows.persist()
-    first: list[Row] = ordered(rows, order).limit(limit).toArrow().to_pylist()
-    return Rows(first, rows.count() if len(first) == limit else len(first))
+    found: list[Row] = ordered(rows, order).limit(ROWS_MAX).toArrow().to_pylist()
+    return Rows(found[:limit], rows.count() if len(found) == ROWS_MAX else len(found), found[limit:])
 
 
 def _histogram(rows: DataFrame, time: str, name: str, weight: Column) -> Histogram | None:

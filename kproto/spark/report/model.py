@@ -22,10 +22,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rows:
-    """The first rows of a table, and the number of all rows."""
+    """The rows of a table: the first ones, some more that fold, and the number of all rows."""
 
     first: Sequence[Row]
     count: int
+    more: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)

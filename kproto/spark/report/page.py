@@ -227,14 +227,19 @@ def _foot(report: Report) -> Iterator[str]:
 
 
 def _table(fields: Sequence[Field], rows: Rows, job: str) -> Iterator[str]:
-    """Yield the first rows, and how many more the job returns."""
+    """Yield the first rows, a link that opens more of them, and how many more the job returns."""
     if not rows.first:
         yield "<p>None.</p>"
         return
     columns = [Column(heading, is_number) for heading, _, is_number in fields]
     yield from table(columns, ([cell(row) for _, cell, _ in fields] for row in rows.first))
-    if rows.count > len(rows.first):
-        more = f"and {rows.count - len(rows.first):,} more: <code>python -m kproto.spark {job}</code> prints all"
+    if rows.more:
+        yield f'<details class="more"><summary>{words.plural(len(rows.more), "more row")}</summary>'
+        yield from table(columns, ([cell(row) for _, cell, _ in fields] for row in rows.more))
+        yield "</details>"
+    left = rows.count - len(rows.first) - len(rows.more)
+    if left > 0:
+        more = f"and {left:,} more: <code>python -m kproto.spark {job}</code> prints all"
         yield f'<p class="soft small">{more}</p>'
 
 
