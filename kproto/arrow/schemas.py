@@ -2,7 +2,7 @@
 
 `COMMITS` has a row for each offset commit or tombstone, `GROUP_METADATA` for each record about a group, `LOG_BATCHES`
 for each batch of any topic. `LATEST` has the offsets that are valid at the end of the log. `SHARE_STATES` has a row for
-each record of `__share_group_state`.
+each record of `__share_group_state`, `TRANSACTION_STATES` for each of `__transaction_state`.
 
 Timestamps are microseconds in UTC; null stands for Kafka's -1. Every column is nullable for Spark, because columns read
 from Parquet always are; where null has a meaning, the column's doc gives it. pyarrow is imported when a schema is
@@ -140,6 +140,23 @@ LOG_BATCHES = declare(
     ("control", Type.BOOLEAN, "the batch is an end marker of a transaction"),
     ("producer_id", Type.BIGINT, "null: no idempotent producer"),
     ("transactional", Type.BOOLEAN, "written in a transaction"),
+)
+
+TRANSACTION_STATES = declare(
+    "transaction_states",
+    "A row for each record of `__transaction_state`: the state of a transactional id, or a tombstone.",
+    ("log_partition", Type.INT, "the partition of `__transaction_state`"),
+    ("log_offset", Type.BIGINT, "the offset of the record in that partition"),
+    ("log_ts", Type.TIMESTAMP, "the timestamp of the record"),
+    ("transactional_id", Type.STRING, "the id"),
+    ("tombstone", Type.BOOLEAN, "the id was removed; the columns below are null"),
+    ("state", Type.STRING, "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, ..."),
+    ("producer_id", Type.BIGINT, "the producer of the id"),
+    ("producer_epoch", Type.INT, "rises when a producer begins or is fenced"),
+    ("timeout_ms", Type.BIGINT, "the coordinator aborts a transaction that is open for longer"),
+    ("started_ts", Type.TIMESTAMP, "when the transaction began; null: none has"),
+    ("updated_ts", Type.TIMESTAMP, "when the state changed"),
+    ("partitions", Type.STRINGS, "of the open transaction: `orders-0`; with offsets of groups, `__consumer_offsets-3`"),
 )
 
 SHARE_STATES = declare(

@@ -12,6 +12,7 @@ from kproto.errors import DecodeError
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
 UNFINISHED_SUFFIXES = (".cleaned", ".swap")
 """Suffixes of the files that an interrupted compaction leaves (LF-63). Files that end in ``.deleted`` are garbage."""
 
@@ -104,13 +105,21 @@ def partitions_in_checkpoint(text: str, topic: str) -> set[int]:
     Raises:
         DecodeError: a line is malformed; ``position`` is the line's number.
     """
-    found = set()
-    for number, line in _checkpoint_lines(text, HIGH_WATERMARKS):
+    return {partition for name, partition in offsets_in_checkpoint(text, HIGH_WATERMARKS) if name == topic}
+
+
+def offsets_in_checkpoint(text: str, name: str) -> dict[tuple[str, int], int]:
+    """Return the offset of each topic and partition in a checkpoint of a log directory, whose file has this name.
+
+    Raises:
+        DecodeError: a line is malformed; ``position`` is the line's number.
+    """
+    found = {}
+    for number, line in _checkpoint_lines(text, name):
         words = line.split()
         if len(words) != 3 or not all(map(_is_number, words[1:])):
-            raise DecodeError(HIGH_WATERMARKS, number, f"{line!r} is not a topic, a partition and an offset")
-        if words[0] == topic:
-            found.add(int(words[1]))
+            raise DecodeError(name, number, f"{line!r} is not a topic, a partition and an offset")
+        found[words[0], int(words[1])] = int(words[2])
     return found
 
 

@@ -132,6 +132,18 @@ def _rebalances(source: Input, _options: Namespace) -> DataFrame:
     return rebalances(source.group_metadata)
 
 
+def _check(source: Input, _options: Namespace) -> DataFrame:
+    from kproto.spark.jobs import check
+
+    return check(source.commits, source.group_metadata, source.log_batches, source.cleaned)
+
+
+def _transactions(source: Input, options: Namespace) -> DataFrame:
+    from kproto.spark.jobs import transactions
+
+    return transactions(source.transaction_states, at=time_of(source, options))
+
+
 JOBS = {
     "latest": Job(
         "the offset that each group has for each partition at the end of the log",
@@ -208,6 +220,19 @@ JOBS = {
         ("ts", "group_id", "generation"),
         (),
         "a compacted segment has only the last event of each group: these are lower bounds",
+    ),
+    "check": Job(
+        "the rows that break an invariant: offsets beyond the end, generations that fell, missing offsets",
+        _check,
+        ("commits", "group_metadata", "log_batches"),
+        ("invariant", "group_id", "topic", "partition", "log_partition", "log_offset", "value"),
+    ),
+    "transactions": Job(
+        "the state of each transactional id; needs the logs of __transaction_state in the same directory",
+        _transactions,
+        (),
+        ("-open_ms", "transactional_id"),
+        ("at",),
     ),
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
+from kproto.logs.files import TRANSACTIONS_TOPIC
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.engine import F
 from kproto.spark.tables import Origin
@@ -129,6 +130,21 @@ class Input:
     def log_ends(self) -> DataFrame:
         """Some rows of `log_batches`, with the last one of each log."""
         return self.log_batches
+
+    @property
+    def transaction_states(self) -> DataFrame:
+        """The records of `__transaction_state`.
+
+        Raises:
+            NoLog: they are not in the input.
+        """
+        raise NoLog(f"{self.path}: tables have no records of {TRANSACTIONS_TOPIC}: give a log")
+
+    @property
+    def cleaned(self) -> DataFrame | None:
+        """Rows with topic, partition and `cleaned_to`, the offset up to which the cleaner has compacted it; None:
+        unknown."""
+        return None
 
     @property
     def end_ts(self) -> datetime:

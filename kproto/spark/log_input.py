@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
-from kproto.logs.files import find_partitions, local_path, survey
+from kproto.errors import NoLog
+from kproto.logs.files import TRANSACTIONS_TOPIC, find_partitions, local_path, survey
 from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F
 from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
 from kproto.spark.schemas import COVERAGE, TABLES, ddl
@@ -129,6 +131,25 @@ class LogInput(Input):
             partitions=len(partitions),
             of_partitions=partitions_at_least(partitions),
         )
+
+    @property
+    def transaction_states(self) -> DataFrame:
+        for partition in find_partitions(self.path, (TRANSACTIONS_TOPIC,)):
+            if partition.topic != TRANSACTIONS_TOPIC:  # the path is that of one partition
+                raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {TRANSACTIONS_TOPIC}")
+        return self._reader("transactions").option("allowEmpty", "true").load(self._path)
+
+    @property
+    def cleaned(self) -> DataFrame | None:
+        (log_dir, *others) = {partition.path.parent for partition in find_partitions(self.path, None)}
+        assert not others, "all partitions are in one log.dir"
+        try:
+            text = (log_dir / CLEANED).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        ends = offsets_in_checkpoint(text, CLEANED) if text else {}  # an empty file: the cleaner has not run yet
+        rows = [(*partition, end) for partition, end in ends.items()]
+        return self.spark.createDataFrame(rows, "topic string, partition int, cleaned_to bigint")
 
     @property
     def origin(self) -> Origin:

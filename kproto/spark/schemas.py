@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kproto.arrow.schemas import COMMITS, GROUP, GROUP_METADATA, KEY, LATEST, LOG_BATCHES, Table, Type, declare
+from kproto.arrow.schemas import (
+    COMMITS,
+    GROUP,
+    GROUP_METADATA,
+    KEY,
+    LATEST,
+    LOG_BATCHES,
+    TRANSACTION_STATES,
+    Table,
+    Type,
+    declare,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -161,6 +172,42 @@ STALLED = declare(
     ("lag", Type.BIGINT, "lag in offsets; null as `log_end`"),
 )
 
+CHECK = declare(
+    "check",
+    "A row for each commit, record, group and batch that breaks an invariant.",
+    ("invariant", Type.STRING, "offset beyond the end, generation fell, another partition, or missing offsets"),
+    ("group_id", Type.STRING, "null: the row is about a topic's log"),
+    ("topic", Type.STRING, "null: the row is about a group"),
+    ("partition", Type.INT, "null as `topic`"),
+    ("log_partition", Type.INT, "the partition of `__consumer_offsets`; null: the row is about a topic's log"),
+    ("log_offset", Type.BIGINT, "the first record there that breaks it; null as `log_partition`"),
+    ("ts", Type.TIMESTAMP, "the time of the commit, record or batch; null: not stored"),
+    (
+        "limit",
+        Type.BIGINT,
+        "the end of the topic's log, the generation before, the partition with most records of the group, or the first "
+        "missing offset",
+    ),
+    ("value", Type.BIGINT, "what is there instead: the offset, the generation, the partition, the next offset"),
+)
+
+TRANSACTIONS = declare(
+    "transactions",
+    "A row for each transactional id.",
+    ("transactional_id", Type.STRING, "the id"),
+    ("state", Type.STRING, "Kafka's name of the state: Empty, Ongoing, PrepareCommit, CompleteAbort, ..."),
+    ("producer_id", Type.BIGINT, "the producer of the id"),
+    ("producer_epoch", Type.INT, "its epoch"),
+    ("timeout_ms", Type.BIGINT, "how long a transaction of it may be open"),
+    ("started_ts", Type.TIMESTAMP, "when its last transaction began; null: none has"),
+    ("updated_ts", Type.TIMESTAMP, "when the state changed"),
+    ("partitions", Type.STRINGS, "the partitions of the open transaction"),
+    ("open_ms", Type.BIGINT, "from `started_ts` to the time of the question; null: no transaction is open"),
+    ("hanging", Type.BOOLEAN, "open for longer than `timeout_ms`: no coordinator has aborted it"),
+    ("log_partition", Type.INT, "the partition of `__transaction_state`"),
+    ("log_offset", Type.BIGINT, "the last record of the id there"),
+)
+
 REBALANCES = declare(
     "rebalances",
     "A row for each event of a group.",
@@ -206,6 +253,9 @@ TABLES = {
         WHAT_IF,
         RATES,
         HOT_PARTITIONS,
+        CHECK,
+        TRANSACTION_STATES,
+        TRANSACTIONS,
         LAG,
         REWINDS,
         STALLED,

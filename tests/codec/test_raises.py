@@ -215,6 +215,7 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.segment_files.partitions_in_checkpoint", DecodeError): lambda: segment_files.partitions_in_checkpoint(
         "", "t"
     ),
+    ("records.segment_files.offsets_in_checkpoint", DecodeError): lambda: segment_files.offsets_in_checkpoint("", "f"),
     ("records.share_group_state.read_share_state_record", DecodeError): lambda: (
         share_group_state.read_share_state_record(None, None)
     ),

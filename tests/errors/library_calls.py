@@ -259,6 +259,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
     ),
     "kproto.records.segment_files": (
         ("read_leader_epochs", DecodeError, lambda: segment_files.read_leader_epochs("")),
+        ("offsets_in_checkpoint", DecodeError, lambda: segment_files.offsets_in_checkpoint("", "f")),
         ("partitions_in_checkpoint", DecodeError, lambda: segment_files.partitions_in_checkpoint("", "t")),
     ),
     "kproto.records.share_group_state": (

@@ -97,7 +97,7 @@ def test_the_count_of_partitions_is_at_least_what_the_directories_show(tmp_path:
 def test_every_job_reads_message_sets(release: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = {"what-if": ["--retention-minutes", "60"], "stalled": ["--minutes", "0"]}
     without_rows = set()
-    for job in JOBS:
+    for job in JOBS.keys() - {"transactions"}:
         words = [job, str(offsets_log("old-formats", release)), *options.get(job, [])]
         with using(EMBEDDED):
             assert main([*words, "--engine", "embedded", "--format", "csv"]) == 0
@@ -105,7 +105,7 @@ def test_every_job_reads_message_sets(release: str, capsys: pytest.CaptureFixtur
         assert "10 records in 10 batches" in output.err
         if len(output.out.splitlines()) == 1:
             without_rows.add(job)
-    assert without_rows == {"rewinds", "rebalances"}
+    assert without_rows == {"rewinds", "rebalances", "check"}
 
 
 @pytest.mark.parametrize("release", ["0.8.2.2-gzip", "0.9.0.1", "0.10.2.2", "0.10.2.2-gzip"])

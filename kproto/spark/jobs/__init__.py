@@ -6,6 +6,7 @@ runs a Spark action, so its rows may come from a log, from tables, from a stream
 
 from __future__ import annotations
 
+from kproto.spark.jobs.check import check
 from kproto.spark.jobs.expiry import expiry
 from kproto.spark.jobs.hot_partitions import hot_partitions
 from kproto.spark.jobs.lag import lag
@@ -15,10 +16,12 @@ from kproto.spark.jobs.rebalances import rebalances
 from kproto.spark.jobs.retention_audit import retention_audit
 from kproto.spark.jobs.rewinds import rewinds
 from kproto.spark.jobs.stalled import stalled
+from kproto.spark.jobs.transactions import transactions
 from kproto.spark.jobs.versions import versions
 from kproto.spark.jobs.what_if import what_if
 
 __all__ = [
+    "check",
     "expiry",
     "hot_partitions",
     "lag",
@@ -28,6 +31,7 @@ __all__ = [
     "retention_audit",
     "rewinds",
     "stalled",
+    "transactions",
     "versions",
     "what_if",
 ]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.reading import DECODERS
-from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, Table
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, TRANSACTION_STATES, Table
 from kproto.errors import UsageError
+from kproto.logs.files import TRANSACTIONS_TOPIC
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.schemas import COVERAGE, spark_schema
 from kproto.spark.source.scan import Scan, scan_arrow_schema, scan_schema
@@ -25,6 +26,7 @@ VIEWS: dict[str, Table] = {
     "candidates": COMMITS,
     "batches": LOG_BATCHES,
     "groups": GROUP_METADATA,
+    "transactions": TRANSACTION_STATES,
     "coverage": COVERAGE,
 }
 SCAN = "scan"
@@ -54,11 +56,13 @@ class Options:
     - latest: the offsets that are valid at the end of the log (`latest`); one task reads all of a partition
     - candidates: of the rows of records, the last counted and the last pending one of each key in each task; enough to
       compute latest and expiry in a job that splits partitions
+    - transactions: a row for each record of `__transaction_state` (`transaction_states`)
     - coverage: counts of what was read, a row for each part of a partition that a task read (`coverage`)
     - scan: rows of several tables, coverage too, from one pass; jobs use it with the option ``scan``
     """
     topic: str | None = OFFSETS_TOPIC
-    """The topic whose partitions are read, ``*`` for all. Default: the offsets topic; all topics for view batches."""
+    """The topic whose partitions are read, ``*`` for all. Default: the offsets topic; all topics for view batches,
+    `__transaction_state` for view transactions."""
     starting_offsets: str | Mapping[str, int] = EARLIEST
     """earliest, latest, or JSON ``{"0": 1200, "orders-3": 0}``: offsets by partition of the offsets topic, or by
     directory. Partitions that are not named are read from the beginning."""
@@ -125,6 +129,8 @@ def read_options(given: Mapping[str, str]) -> Options:
         raise OptionError('no path given: write .load("DIR"), a log.dir or the directory of a partition')
     if "topic" not in values and values.get("view") == "batches":
         values["topic"] = None
+    if "topic" not in values and values.get("view") == "transactions":
+        values["topic"] = TRANSACTIONS_TOPIC
     if (values.get("view") == SCAN) != ("scan" in values):
         raise OptionError("view scan and option scan need each other")
     return Options(**values)
