@@ -170,13 +170,18 @@ class Acceptor:
             listener.discard(transport, name, ip)
 
         connection = self._connection(listener.node, info, security)
-        if context is None:
-            transport = Transport(self._loop, sock, connection, closed)
-        else:
+        idle_max_ms = settings.int("connections.max.idle.ms")
+        if context is not None:
             from kproto_server.network.tls import TlsSocket, TlsTransport
 
             tls = TlsSocket(context, sock, connection.give_up, _on_handshake(info, security))
-            transport = TlsTransport(self._loop, tls, connection, closed)
+            transport: Transport = TlsTransport(self._loop, tls, connection, closed, idle_max_ms)
+        elif security.new_authentication is not None:
+            from kproto_server.network.half_open import HalfOpenTransport
+
+            transport = HalfOpenTransport(self._loop, sock, connection, closed, idle_max_ms)
+        else:
+            transport = Transport(self._loop, sock, connection, closed)
         listener.transports.add(transport)
         if self.on_connected is not None:
             self.on_connected(listener.node.node_id, transport)

@@ -18,14 +18,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
-from kproto_server.network.transport import READ_SIZE_BYTES, Transport
+from kproto_server.network.half_open import HalfOpenTransport
+from kproto_server.network.transport import READ_SIZE_BYTES
 from kproto_server.security.principals import NoMatchingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kproto_server.network.event_loop import EventLoop
-    from kproto_server.network.transport import ClientSocket
+    from kproto_server.network.transport import ClientSocket, Transport
     from kproto_server.requests.connection import Connection
 
 ENCRYPTED_AT_ONCE_BYTES = 65536
@@ -210,16 +211,26 @@ class TlsSocket:
         self._raw.close()
 
 
-class TlsTransport(Transport):
-    """The transport of a connection with TLS."""
+class TlsTransport(HalfOpenTransport):
+    """The transport of a connection with TLS; it is half-open until the handshake has ended, too."""
 
     __slots__ = ("_tls",)
 
     def __init__(
-        self, loop: EventLoop, sock: TlsSocket, connection: Connection, on_closed: Callable[[Transport], None]
+        self,
+        loop: EventLoop,
+        sock: TlsSocket,
+        connection: Connection,
+        on_closed: Callable[[Transport], None],
+        idle_max_ms: int,
     ) -> None:
         self._tls = sock
-        super().__init__(loop, sock, connection, on_closed)
+        super().__init__(loop, sock, connection, on_closed, idle_max_ms)
+
+    @property
+    def is_half_open(self) -> bool:
+        """Whether the handshake has not ended, or the client is not authenticated."""
+        return self._tls.version is None or super().is_half_open
 
     def replace_socket(self, sock: socket.socket) -> socket.socket:
         former = self._tls.replace_raw(sock)
