@@ -227,6 +227,12 @@ if TYPE_CHECKING:
 
         unknown_tagged_fields: tuple[TaggedField, ...] = ()
         """Tagged fields that are not declared; the encoder writes them back."""
+        _secrets: ClassVar[frozenset[str]] = frozenset()
+        """The fields whose values `repr` leaves out, as Kafka's classes do."""
+
+        def _hides(self, name: str) -> bool:
+            """Return whether `repr` leaves out the value of a field."""
+            ...
 
         def replace(self, **changes: Any) -> Self:
             """Return a copy with these fields changed."""
@@ -245,9 +251,15 @@ else:
 
         __hash__ = tuple.__hash__
 
+        _secrets = frozenset()
+
+        def _hides(self, name):
+            return name in self._secrets
+
         def __repr__(self):
             names = self._fields if self.unknown_tagged_fields else self._fields[:-1]
-            return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"
+            shown = (f"{n}=<secret>" if self._hides(n) else f"{n}={getattr(self, n)!r}" for n in names)
+            return f"{type(self).__name__}({', '.join(shown)})"
 
         def __reduce__(self):
             return _unpickle, (type(self), tuple(self))

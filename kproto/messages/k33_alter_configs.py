@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from kproto.declaration import Array, Bool, Int8, Int16, Int32, NullableString, String, Struct
 from kproto.message import Request, Response
+from kproto.secret_configs import is_secret_config
 
 
 class AlterableConfig(Struct):
     name: String
     value: NullableString
+
+    def _hides(self, name: str) -> bool:
+        return name == "value" and is_secret_config(self.name)
 
 
 class AlterConfigsResource(Struct):

@@ -14,6 +14,7 @@ class SaslAuthenticateRequest(Request, api_key=36, versions=(0, 2), flexible=2):
     """
 
     auth_bytes: Bytes
+    _secrets = frozenset({"auth_bytes"})
 
 
 class SaslAuthenticateResponse(Response, api_key=36, versions=(0, 2), flexible=2):
@@ -26,3 +27,4 @@ class SaslAuthenticateResponse(Response, api_key=36, versions=(0, 2), flexible=2
     auth_bytes: Bytes
     session_lifetime_ms: Annotated[Int64, since(1), ignorable] = 0
     """Milliseconds until the client must authenticate again; 0: never."""
+    _secrets = frozenset({"auth_bytes"})

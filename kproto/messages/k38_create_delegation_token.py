@@ -42,3 +42,4 @@ class CreateDelegationTokenResponse(Response, api_key=38, versions=(0, 3), flexi
     token_id: String
     hmac: Bytes
     throttle_time_ms: Int32
+    _secrets = frozenset({"hmac"})

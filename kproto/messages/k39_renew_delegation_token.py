@@ -13,6 +13,7 @@ class RenewDelegationTokenRequest(Request, api_key=39, versions=(0, 2), flexible
 
     hmac: Bytes
     renew_period_ms: Int64
+    _secrets = frozenset({"hmac"})
 
 
 class RenewDelegationTokenResponse(Response, api_key=39, versions=(0, 2), flexible=2):

@@ -13,6 +13,7 @@ class ExpireDelegationTokenRequest(Request, api_key=40, versions=(0, 2), flexibl
 
     hmac: Bytes
     expiry_time_period_ms: Int64
+    _secrets = frozenset({"hmac"})
 
 
 class ExpireDelegationTokenResponse(Response, api_key=40, versions=(0, 2), flexible=2):

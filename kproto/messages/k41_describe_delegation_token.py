@@ -38,6 +38,7 @@ class DescribedDelegationToken(Struct):
     token_id: String
     hmac: Bytes
     renewers: Array[DescribedDelegationTokenRenewer]
+    _secrets = frozenset({"hmac"})
 
 
 class DescribeDelegationTokenResponse(Response, api_key=41, versions=(0, 3), flexible=2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kproto.declaration import Array, Bool, Int8, Int16, Int32, NullableString, String, Struct
 from kproto.message import Request, Response
+from kproto.secret_configs import is_secret_config
 
 
 class AlterableConfig(Struct):
@@ -11,6 +12,9 @@ class AlterableConfig(Struct):
     config_operation: Int8
     """0: set; 1: delete; 2: append to the list; 3: subtract from it."""
     value: NullableString
+
+    def _hides(self, name: str) -> bool:
+        return name == "value" and is_secret_config(self.name)
 
 
 class AlterConfigsResource(Struct):

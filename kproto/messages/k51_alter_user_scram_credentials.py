@@ -17,6 +17,7 @@ class ScramCredentialUpsertion(Struct):
     iterations: Int32
     salt: Bytes
     salted_password: Bytes
+    _secrets = frozenset({"salt", "salted_password"})
 
 
 class AlterUserScramCredentialsRequest(Request, api_key=51, versions=(0, 0), flexible=0):

@@ -173,7 +173,7 @@ def test_tls_prints_the_settings_of_each_client_and_its_files_end_with_the_broke
         (["--tls-dir", "x"], "--tls-dir: a directory for the files of TLS needs TLS: give tls, too"),
         (["--sasl", "GSSAPI"], "--sasl: no SASL mechanism 'GSSAPI': give some of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         (["--user", "alice:x"], "--user: users need SASL: give sasl, too"),
-        (["--sasl", "PLAIN", "--user", "alice"], "--user: no password in 'alice': write NAME:PASSWORD"),
+        (["--sasl", "PLAIN", "--user", "alice"], "--user: no password: write NAME:PASSWORD"),
         (["--set", "sasl.enabled.mechanisms=PLAIN"], "sasl.enabled.mechanisms needs SASL: give sasl instead"),
         (["--tls", "auto", "--tls-dir", "/proc/x"], "TLS: can't write '/proc/x': "),
         (["--set", "listeners=SSL://:0"], "listeners has no listener that can be opened: write --tls auto for SSL"),

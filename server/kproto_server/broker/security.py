@@ -43,6 +43,9 @@ class SecurityOptions(NamedTuple):
     users: Mapping[str, str] = {}
     """Passwords by name; empty: `DEFAULT_USER`."""
 
+    def __repr__(self) -> str:
+        return f"SecurityOptions(tls={self.tls!r}, mechanisms={self.mechanisms!r}, users={list(self.users)})"
+
     def checked(self, settings: Settings) -> Settings:
         """Return the settings of a broker with this security.
 

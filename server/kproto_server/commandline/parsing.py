@@ -224,8 +224,8 @@ def _security(command: Command, given: Given, settings: Settings) -> tuple[Secur
     users: dict[str, str] = {}
     for text in given.get("--user", []):
         name, colon, users[name] = text.partition(":")
-        if not colon:
-            raise command.error(f"--user: no password in {text!r}: write NAME:PASSWORD")
+        if not colon:  # the text may be the password
+            raise command.error("--user: no password: write NAME:PASSWORD")
     mechanisms = tuple(name.strip() for name in (last(given, "--sasl") or "").split(",") if name.strip())
     options = SecurityOptions(last(given, "--tls"), last(given, "--tls-dir"), mechanisms, users)
     return options, checked(command, ", ".join(sorted(names)) or "--set", lambda: options.checked(settings))

@@ -72,6 +72,9 @@ class ConfigEntry(NamedTuple):
     read_only: bool
     sources: Sources
 
+    def __repr__(self) -> str:
+        return f"ConfigEntry({self.name!r})"
+
 
 class _Values:
     """Typed access to settings by name. Every method raises KeyError for an unknown name.

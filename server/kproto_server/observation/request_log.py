@@ -10,6 +10,8 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kproto.secret_configs import SECRET_CONFIGS
+
 if TYPE_CHECKING:
     from kproto_server.requests.context import ConnectionInfo
 
@@ -28,8 +30,7 @@ OVERHEAD_BYTES = 400
 SECRET_KEYS = frozenset({36, *range(38, 42), 51})
 """API keys of requests that have secrets, or get them: tokens of SASL, delegation tokens, salted passwords."""
 CONFIG_KEYS = frozenset({33, 44})
-SECRET_CONFIGS = (b".password", b"ssl.key", b".jaas.config", b".secret.")
-"""What the names of configs have whose values are secrets."""
+SECRET_NAMES = tuple(part.encode() for part in SECRET_CONFIGS)
 CORRELATION_ID_BYTES = 4
 CLIENT_ID_POSITION = 8
 NO_TAGGED_FIELDS = b"\0"
@@ -150,7 +151,7 @@ def _api_key(frame: bytes) -> int:
 def _kept(frame: bytes) -> bytes:
     """Return what the log keeps of a request: the whole frame, or its beginning if it is large or has a secret."""
     api_key = _api_key(frame)
-    if api_key in SECRET_KEYS or (api_key in CONFIG_KEYS and any(name in frame for name in SECRET_CONFIGS)):
+    if api_key in SECRET_KEYS or (api_key in CONFIG_KEYS and any(name in frame for name in SECRET_NAMES)):
         client_id_bytes = int.from_bytes(frame[CLIENT_ID_POSITION : CLIENT_ID_POSITION + 2], "big", signed=True)
         return frame[: CLIENT_ID_POSITION + 2 + max(client_id_bytes, 0)] + NO_TAGGED_FIELDS
     return frame if len(frame) <= FRAME_KEPT_MAX_BYTES else frame[:HEAD_SIZE_BYTES]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SIZE_AND_ID = Struct(">ii")
 CORRELATION_ID = slice(4, 8)
+OLD_HANDSHAKE = b"\0\x11\0\0"
+"""API key and version of SaslHandshake v0."""
 OPEN_REQUESTS_MAX = 16_384
 """Requests without a response so far: more than one connection can have in flight (one read, and `PENDING_MAX`)."""
 
@@ -36,13 +38,17 @@ OPEN_REQUESTS_MAX = 16_384
 class LoggedConnection(Connection):
     """A `Connection` that logs its requests and responses."""
 
-    __slots__ = ("_is_logged", "_log", "_open_requests", "_piece_bytes", "_request_reader", "_whole_response")
+    __slots__ = (
+        "_has_tokens", "_is_logged", "_log", "_open_requests", "_piece_bytes", "_request_reader", "_whole_response",
+    )  # fmt: skip
 
     def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo, log: RequestLog) -> None:
         super().__init__(dispatcher, node, info)
         self._log = log
         self._is_logged: bool = False
         """Whether the log was on at a read before which no request was in progress: it has all requests from there."""
+        self._has_tokens = False
+        """Whether the client has sent a SaslHandshake after which tokens come without headers: they have passwords."""
         self._request_reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._open_requests: deque[tuple[bytes, ref[Entry]]] = deque(maxlen=OPEN_REQUESTS_MAX)
         """Correlation ids and entries. What the log has dropped is not kept here either: Produce with acks=0 gets no
@@ -54,7 +60,8 @@ class LoggedConnection(Connection):
 
     def receive(self, data: bytes, now_ms: int) -> bytes:
         if not self._is_logged:
-            if not self._log.is_on or self.state is not READY or self.backlog or self.incomplete_bytes:
+            is_on = self._log.is_on and not self._has_tokens
+            if not is_on or self.state is not READY or self.backlog or self.incomplete_bytes:
                 return Connection.receive(self, data, now_ms)
             self._is_logged = True
         self._request_reader.feed(data)
@@ -62,6 +69,9 @@ class LoggedConnection(Connection):
             for frame in self._request_reader.frames():
                 entry = self._log.add(self.info, self.node.node_id, frame, now_ms)
                 self._open_requests.append((frame[CORRELATION_ID], ref(entry)))
+                if frame.startswith(OLD_HANDSHAKE):
+                    self._has_tokens, self._is_logged = True, False
+                    break
         return self._logged(super().receive(data, now_ms), now_ms)
 
     def proceed(self, now_ms: int) -> bytes:

@@ -21,6 +21,9 @@ class Login(NamedTuple):
     user: str
     password: str
 
+    def __repr__(self) -> str:
+        return f"Login({self.mechanism!r}, {self.user!r})"
+
     @property
     def jaas(self) -> str:
         """The value of `sasl.jaas.config`."""

@@ -70,6 +70,9 @@ class ClientMessage(NamedTuple):
     authorization_id: str
     token: str
 
+    def __repr__(self) -> str:
+        return f"ClientMessage({self.authorization_id!r})"
+
 
 def read_client_message(data: bytes) -> ClientMessage:
     """Return the parts of a client's message.
