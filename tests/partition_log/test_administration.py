@@ -61,3 +61,13 @@ def test_log_dirs_return_sizes() -> None:
     assert {p.partition_index: p.partition_size for p in result.topics[0].partitions} == {0: len(encoded), 1: 0}
     everything = ask(state, DescribeLogDirsRequest(topics=None), 4).results[0]
     assert {topic.name for topic in everything.topics} == {"t", "u", "__consumer_offsets"}
+
+
+@pytest.mark.parametrize(("release", "others"), [("2.5", []), ("2.6", ["u"]), ("3.6", ["u"]), ("3.8", [])])
+def test_log_dirs_of_some_releases_name_topics_that_the_request_does_not(release: str, others: list[str]) -> None:
+    """Measured on 2.5.1, 2.6.3, 3.6.2 and 3.8.1."""
+    state = new_state(release, with_offsets_topic=False)
+    wanted = (DescribableLogDirTopic(topic="t", partitions=(1,)),)
+    (result,) = ask(state, DescribeLogDirsRequest(topics=wanted), 1).results
+    named = {topic.name: [one.partition_index for one in topic.partitions] for topic in result.topics}
+    assert named == {"t": [1], **{other: [] for other in others}}

@@ -5,6 +5,7 @@ DEVIATION: without a data directory the response has one of the name "memory"; t
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -14,6 +15,7 @@ from kproto.messages.k35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import LargeResponse, in_slices
 
 if TYPE_CHECKING:
@@ -27,6 +29,18 @@ SMALL_PARTITIONS = 5000
 """Partitions that are described at once: about 5 ms. A response with more is made in slices."""
 
 
+class LogDirsBehavior(VersionBehavior):
+    """What Kafka releases do differently in DescribeLogDirs."""
+
+    @cached_property
+    def names_all_topics(self) -> bool:
+        """Whether the response has topics of which the request names no partition, without partitions.
+
+        Measured on 2.5.1 and 2.6.3, and on 3.6.2 and 3.7.2.
+        """
+        return self.at_least(2, 6) and not self.at_least(3, 7)
+
+
 def handle(
     request: DescribeLogDirsRequest, context: RequestContext
 ) -> DescribeLogDirsResponse | LargeResponse | DelayedOperation:
@@ -37,10 +51,12 @@ def _slices(
     request: DescribeLogDirsRequest, context: RequestContext
 ) -> Generator[None, None, DescribeLogDirsResponse | LargeResponse]:
     wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
+    names_all = context.behavior(LogDirsBehavior).names_all_topics
     topics, count, pause_at = [], 0, SMALL_PARTITIONS
     for topic in list(context.cluster.topics.values()):
-        if wanted is not None and topic.name not in wanted:
+        if wanted is not None and topic.name not in wanted and not names_all:
             continue
+        here = [partition for partition in topic.partitions if context.node.node_id in partition.replicas]
         partitions = tuple(
             DescribeLogDirsPartition(
                 partition_index=partition.index,
@@ -48,10 +64,10 @@ def _slices(
                 offset_lag=0,
                 is_future_key=False,
             )
-            for partition in topic.partitions
-            if context.node.node_id in partition.replicas and (wanted is None or partition.index in wanted[topic.name])
+            for partition in here
+            if wanted is None or partition.index in wanted.get(topic.name, ())
         )
-        if partitions:
+        if partitions or (here and names_all):
             topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
         count += len(topic.partitions)
         if count > pause_at:
