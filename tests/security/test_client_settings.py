@@ -148,9 +148,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -176,6 +178,11 @@ func main() {
 		panic(err)
 	}
 	defer client.Close()
+	var refused *kerr.Error
+	if err := client.Ping(context.Background()); errors.As(err, &refused) {
+		fmt.Println(refused.Message)
+		return
+	}
 	record := &kgo.Record{Topic: "go", Value: []byte("v")}
 	if err := client.ProduceSync(context.Background(), record).FirstErr(); err != nil {
 		panic(err)
@@ -191,7 +198,7 @@ def test_franz_go(broker: Broker, tmp_path: Path) -> None:
 
 
 def run_franz_go(settings: str, folder: Path) -> str:
-    """Run a program of franz-go with these settings; return what it prints."""
+    """Run a program of franz-go with these settings; return what it prints: the record, or the error."""
     go = need_go()
     for name in ("go.mod", "go.sum"):
         shutil.copy(EXAMPLES / "go" / name, folder)
@@ -208,7 +215,12 @@ const kafka = new Kafka({
 %s
 });
 const producer = kafka.producer();
-await producer.connect();
+try {
+  await producer.connect();
+} catch (error) {
+  console.log(error.name);
+  process.exit();
+}
 await producer.send({ topic: "node", messages: [{ value: "v" }] });
 await producer.disconnect();
 const consumer = kafka.consumer({ groupId: "g" });
@@ -226,11 +238,12 @@ def test_kafkajs(broker: Broker, tmp_path: Path) -> None:
 
 
 def run_kafkajs(settings: str, folder: Path) -> str:
-    """Run a program of KafkaJS with these settings; return what it prints."""
+    """Run a program of KafkaJS with these settings; return what it prints: the record, or the class of the error."""
     node, npm = need_node(), need_npm()
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(EXAMPLES / "node" / name, folder)
-    output(npm, "ci", "--silent", "--no-audit", "--no-fund", folder=folder)
+    if not (folder / "node_modules").exists():
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(EXAMPLES / "node" / name, folder)
+        output(npm, "ci", "--silent", "--no-audit", "--no-fund", folder=folder)
     (folder / "main.mjs").write_text(NODE % settings)
     return output(node, "main.mjs", folder=folder)
 
