@@ -113,6 +113,11 @@ def metadata(client: Client) -> None:
     client.send(3, 1, struct.pack(">i", 0))
 
 
+def metadata_of_topics(client: Client) -> None:
+    names = b"".join(struct.pack(">h", len(name)) + name for name in (b"orders", b"payments"))
+    client.send(3, 1, struct.pack(">i", 2) + names)
+
+
 def list_groups(client: Client) -> None:
     client.send(16, 0, b"")
 
@@ -157,6 +162,7 @@ SCRIPTS: dict[str, list[Step]] = {
     "an unknown mechanism": [handshake("FOO"), list_groups],
     "a mechanism in small letters": [handshake("plain"), list_groups],
     "Metadata after the handshake": [handshake("PLAIN"), metadata, list_groups],
+    "Metadata of topics after the handshake": [handshake("PLAIN"), metadata_of_topics, list_groups],
     "ListGroups after the handshake": [handshake("PLAIN"), list_groups, list_groups],
     "ApiVersions after the handshake": [handshake("PLAIN"), api_versions, list_groups],
     "the handshake twice": [handshake("PLAIN"), handshake("PLAIN"), list_groups],

@@ -109,6 +109,19 @@ def _element(field: Field) -> type[Struct]:
     return field.type.element.struct
 
 
+METADATA = 3
+TOPICS = Items("topics", "topics", {"name": "name", "topic_id": "topic_id"})
+
+
+def refused(request: Request, api_version: int, error: ErrorCode) -> Response:
+    """Return the response to a request that is not handled: as `with_error`; each topic of Metadata has the error."""
+    response = with_error(request._api_key, api_version, error)
+    if request._api_key != METADATA:
+        return response
+    of_topics = build(ErrorResponse(error, items=(TOPICS,)), request, type(response), api_version)
+    return response.replace(topics=of_topics.topics)  # type: ignore[attr-defined]  # both are of Metadata
+
+
 def with_error(api_key: int, api_version: int, error: ErrorCode) -> Response:
     """Return a response of an API that has an error, where the response itself can have one, and is empty otherwise."""
     values = {"error_code": error, "error_message": error.message}

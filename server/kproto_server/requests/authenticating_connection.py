@@ -98,12 +98,13 @@ class Authenticating(Connection):
         api_key = api_version = NOT_READ
         response = b""
         try:
-            api_key, api_version, correlation_id, _, _ = read_request_header(frame)
+            api_key, api_version, correlation_id, _, body_position = read_request_header(frame)
             if phase is Phase.CHOSEN:
-                from kproto_server.handlers._error_responses import with_error
+                from kproto_server.handlers._error_responses import refused
 
                 endpoint = self.dispatcher.endpoints[api_key, api_version]
-                body = endpoint.encode(with_error(api_key, api_version, ErrorCode.ILLEGAL_SASL_STATE))
+                request = endpoint.decode(frame, body_position, endpoint.elements_max)[0]
+                body = endpoint.encode(refused(request, api_version, ErrorCode.ILLEGAL_SASL_STATE))
                 response = response_frame(correlation_id, endpoint.response_header_version, body)
             reason = f"API key {api_key} before SASL authentication"
         except REFUSED as error:
