@@ -32,7 +32,7 @@ def java(version: str) -> Callable[[], list[str]]:
 
 
 def go(name: str) -> Callable[[], list[str]]:
-    return lambda: go_program(DRIVERS / "go", name, "contract")
+    return lambda: go_program(DRIVERS / "go", name, "contract", "login")
 
 
 def go_program(module: Path, name: str, *packages: str) -> list[str]:
