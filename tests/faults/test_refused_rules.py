@@ -54,6 +54,19 @@ REFUSED: tuple[tuple[dict[str, Any], str, str], ...] = (
     ),
     ({"api": "SaslHandshake", "throttle_ms": 1}, "latest", "the response of SaslHandshake has no throttle_time_ms"),
     ({"api": "Produce", "corrupt": "checksum"}, "latest", "the response of Produce has no records"),
+    ({"api": "Produce", "magic": 1}, "latest", "the response of Produce has no records"),
+    ({"api": "Fetch", "magic": 2}, "latest", "magic is 0 or 1, not 2"),
+    ({"api": "Fetch", "empty": 1}, "latest", "empty is the name of a field, not 1"),
+    (
+        {"api": "FindCoordinator", "versions": "4-", "empty": "coordinator"},
+        "latest",
+        "the response of FindCoordinator can be empty only in coordinators, not in 'coordinator'",
+    ),
+    (
+        {"api": "Heartbeat", "null": "error_code"},
+        "latest",
+        "the response of Heartbeat can be null in no field, not in 'error_code'",
+    ),
     (
         {"api": "Metadata", "versions": "0-8", "unknown_tags": True},
         "latest",

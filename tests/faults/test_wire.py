@@ -196,6 +196,44 @@ def test_a_wrong_checksum(version: int, broker: Broker, client: RawClient) -> No
     assert len(list(read_batches(records))) == 1
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_records_of_an_older_broker(magic: int, broker: Broker, client: RawClient) -> None:
+    create_topic(client, "old")
+    broker.topics.produce("old", "value", key="key", timestamp_ms=5)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic="old", partitions=(partition,)),))
+    with broker.faults.add(api="Fetch", magic=magic):
+        records = client.ask(request, 12).responses[0].partitions[0].records
+    (batch,) = read_batches(records)
+    (record,) = batch.records()
+    assert (batch.magic, record.key, record.value) == (magic, b"key", b"value")
+    assert record.timestamp == (5 if magic else -1)
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_empty_and_null_fields(version: int, broker: Broker, client: RawClient) -> None:
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
+    whole = client.ask(request, version)
+    with broker.faults.add(api="Metadata", empty="isr_nodes"):
+        emptied = client.ask(request, version)
+    ((partition,),) = (topic.partitions for topic in emptied.topics)
+    assert (partition.isr_nodes, partition.replica_nodes) == ((), (1,))
+    assert emptied.brokers == whole.brokers
+    with broker.faults.add(api="Fetch", null="records"):
+        (topic,) = client.ask(fetch(), version).responses
+    assert topic.partitions[0].records is None
+
+
+def test_merged_responses(broker: Broker, client: RawClient) -> None:
+    """A response that is late and the one behind it come in one packet."""
+    with broker.faults.add(api="OffsetCommit", delay_ms=60_000, when="after"):
+        client.send((COMMIT, 2), (HEARTBEAT, 3))
+        assert is_pending(client, broker)
+        broker.clock.advance(minutes=1)
+        packet = client.socket.recv(1000)
+    assert len(packet) > 4 + int.from_bytes(packet[:4])
+
+
 @pytest.mark.parametrize(("version", "count"), [(8, 0), (12, 4)])
 def test_unknown_tagged_fields(version: int, count: int, broker: Broker, client: RawClient) -> None:
     create_topic(client, "tagged")

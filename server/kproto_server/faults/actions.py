@@ -230,6 +230,11 @@ def _changed(faulty: Faulty, result: Result) -> Result:
         case "unknown_tags":
             is_flexible = response._flexible.covers(faulty.context.api_version)
             return changes.with_unknown_tags(response) if is_flexible else response
+        case "magic":
+            return changes.with_magic(response, action.value)  # type: ignore[no-any-return]
+        case "empty" | "null":
+            version, is_null = faulty.context.api_version, action.kind == "null"
+            return changes.with_emptied(response, action.value, version, is_null=is_null)  # type: ignore[no-any-return]
         case "max_versions":
             by_key = {KEYS[name]: version for name, version in action.value.items()}
             return changes.with_max_versions(response, by_key)  # type: ignore[no-any-return]

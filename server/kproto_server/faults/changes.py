@@ -1,5 +1,5 @@
-"""Changes of whole responses: throttle times, wrong checksums, unknown tagged fields, former or wrong leaders and
-coordinators, and a shorter list of API versions."""
+"""Changes of whole responses: throttle times, wrong checksums, old message formats, unknown tagged fields, empty and
+null fields, former or wrong leaders and coordinators, and a shorter list of API versions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kproto.messages.k03_metadata import MetadataResponseBroker
 from kproto.records.batch_header import CRC_POSITION, MAGIC_POSITION
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto_server.partition_log.conversion import down_converted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 CRC_POSITION_OF_MESSAGES = 12
 BATCHES_MAGIC = 2
 UNKNOWN_TAG = TaggedField(9_999, b"of a later release")
+EMPTIED: Mapping[str, Any] = {"array": (), "records": b"", "bytes": b""}
+"""The empty value of each kind of field that can be empty."""
 COORDINATOR_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTION_TOPIC}
 """By key type of FindCoordinator."""
 
@@ -44,14 +47,19 @@ def _has_records(cls: type[Struct]) -> bool:
 
 def with_wrong_checksums(response: Any) -> Any:
     """Return a response in which the first batch of each partition's records has a wrong checksum."""
+    return _with_records(response, _with_wrong_checksum)
+
+
+def _with_records(response: Any, changed: Callable[[bytes], bytes]) -> Any:
+    """Return a response with other records in each partition that has a batch."""
     changes: dict[str, Any] = {}
     for field in fields_of(type(response)):
         value, inside = getattr(response, field.name), (field.type.element or field.type).struct
         if field.type.kind == "records" and value and len(value) > CRC_POSITION:
-            changes[field.name] = _with_wrong_checksum(bytes(value))
+            changes[field.name] = changed(bytes(value))
         elif inside is not None and value is not None and _has_records(inside):
-            is_array = field.type.kind == "array"
-            changes[field.name] = tuple(map(with_wrong_checksums, value)) if is_array else with_wrong_checksums(value)
+            of_each = tuple(_with_records(one, changed) for one in value) if field.type.kind == "array" else None
+            changes[field.name] = _with_records(value, changed) if of_each is None else of_each
     return response.replace(**changes) if changes else response
 
 
@@ -70,6 +78,40 @@ def with_unknown_tags(value: Any) -> Any:
         elif isinstance(found, tuple) and found and isinstance(found[0], Struct):
             changes[field.name] = tuple(map(with_unknown_tags, found))
     return value.replace(**changes)
+
+
+def with_magic(response: Any, magic: int) -> Any:
+    """Return a response with records in message sets of this message format version."""
+    return _with_records(response, lambda records: down_converted(records, 0, magic=magic) or records)
+
+
+def emptied_fields(cls: type[Struct], api_version: int, *, is_null: bool) -> frozenset[str]:
+    """Return the names of the fields that can be empty, or null, in a response of a version, at any depth."""
+    found = set()
+    for field in fields_of(cls):
+        if field.versions.covers(api_version):
+            inside = (field.type.element or field.type).struct
+            if field.type.kind in EMPTIED and (not is_null or field.nullable_versions.covers(api_version)):
+                found.add(field.name)
+            if inside is not None:
+                found |= emptied_fields(inside, api_version, is_null=is_null)
+    return frozenset(found)
+
+
+def with_emptied(response: Any, name: str, api_version: int, *, is_null: bool) -> Any:
+    """Return a response in which all fields of a name are empty, or null where the version allows it."""
+    if name not in emptied_fields(type(response), api_version, is_null=is_null):
+        return response
+    changes: dict[str, Any] = {}
+    for field in fields_of(type(response)):
+        value = getattr(response, field.name)
+        if field.name == name and (not is_null or field.nullable_versions.covers(api_version)):
+            changes[name] = None if is_null else EMPTIED[field.type.kind]
+        elif isinstance(value, Struct):
+            changes[field.name] = with_emptied(value, name, api_version, is_null=is_null)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
+            changes[field.name] = tuple(with_emptied(one, name, api_version, is_null=is_null) for one in value)
+    return response.replace(**changes)
 
 
 def throttled(response: Response, throttle_ms: int) -> Response:

@@ -9,7 +9,7 @@ from kproto.codes import ErrorCode
 from kproto.declaration import VersionRange
 from kproto.errors import UsageError
 from kproto.messages import APIS
-from kproto_server.faults.changes import has_records
+from kproto_server.faults.changes import emptied_fields, has_records
 from kproto_server.faults.items import Selection, has_field, place_of
 from kproto_server.observation.conditions import (
     INT32_MAX,
@@ -89,6 +89,12 @@ class FaultRule(TypedDict, total=False):
     """Send a negative size of the response, or records with a wrong checksum."""
     unknown_tags: bool
     """Respond with a tagged field that no Kafka release has, in each struct of a flexible version (KIP-482)."""
+    magic: int
+    """Respond with records in this message format version, 0 or 1, as a log has them that an older broker wrote."""
+    empty: str
+    """Respond with no elements in the arrays, no bytes in the records, of this name: ``"brokers"``."""
+    null: str
+    """Respond with null in the arrays, the records of this name, where the version allows it."""
     stale: bool
     """Respond with the leaders and the coordinators of the time at which the rule was added."""
     leader: int
@@ -111,8 +117,8 @@ CONDITIONS = ("api", "versions", *ON_FIELDS, *ON_NAMES)
 COUNTS = ("nth", "times", "probability", "seed", "after_ms", "for_ms")
 DELAY = "delay_ms"
 ACTIONS = (
-    "error", "no_response", "close", "reset", "truncate_bytes", "chunk_bytes", "corrupt", "unknown_tags", "stale",
-    "leader", "coordinator", "throttle_ms", "freeze", "max_versions",
+    "error", "no_response", "close", "reset", "truncate_bytes", "chunk_bytes", "corrupt", "unknown_tags", "magic",
+    "empty", "null", "stale", "leader", "coordinator", "throttle_ms", "freeze", "max_versions",
 )  # fmt: skip
 """Of these a rule has one, or only a delay."""
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -123,6 +129,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Options, and what has them."""
 CHOICES = {"place": ("response", "items"), "when": ("before", "after"), "corrupt": ("length", "checksum")}
+MAGICS = (0, 1)
+FIELDS = ("empty", "null")
+"""Actions that name a field of the response."""
 FLAGS = ("no_response", "close", "reset", "unknown_tags", "stale", "freeze")
 LEAST = dict.fromkeys(("nth", "times", "for_ms", "chunk_bytes", DELAY, "throttle_ms"), 1)
 OWN_APIS: dict[str, tuple[int, ...]] = {
@@ -227,6 +236,12 @@ def _check(name: str, value: object) -> None:
     elif name == "probability":
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
             raise UsageError(f"probability is a number above 0 and up to 1, not {value!r}")
+    elif name in FIELDS:
+        if not isinstance(value, str):
+            raise UsageError(f"{name} is the name of a field, not {value!r}")
+    elif name == "magic":
+        if value not in MAGICS or isinstance(value, bool):
+            raise UsageError(f"magic is 0 or 1, not {value!r}")
     elif name == "max_versions":
         _check_max_versions(value)
     elif name == "versions":
@@ -354,6 +369,18 @@ def _check_possible(conditions: Conditions, action: Action, kafka_version: Kafka
         raise UsageError(f"the response of {apis} has no tagged fields in these versions")
     if action.kind == "corrupt" and action.value == "checksum" and not any(has_records(key) for key, _ in versions):
         raise UsageError(f"the response of {apis} has no records, whose checksum could be corrupt")
+    if action.kind == "magic" and not any(has_records(key) for key, _ in versions):
+        raise UsageError(f"the response of {apis} has no records")
+    if action.kind in FIELDS:
+        names = {
+            name
+            for key, version in versions
+            for name in emptied_fields(registry.response_class(key), version, is_null=action.kind == "null")
+        }
+        if action.value not in names:
+            some = f"only in {listed(sorted(names))}" if names else "in no field"
+            what = "be null" if action.kind == "null" else "be empty"
+            raise UsageError(f"the response of {apis} can {what} {some}, not in {action.value!r}")
     if action.kind == "error":
         selection = selection_of(conditions, lambda _: None)
         if not any(place_of(action.value, selection, action.place, *version) for version in versions):
