@@ -68,6 +68,7 @@ IDENTITIES = (
     "api_key",
     "partition_index",
     "partition",
+    "index",
     "resource_name",
     "error_code",
 )
@@ -108,8 +109,15 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for index, (element, another) in enumerate(zip(_ordered(one), _ordered(other), strict=True)):
             yield from differences(element, another, f"{path}[{index}]")
+    elif _are_texts(one) and _are_texts(other):
+        yield path, [text for text in one if text not in other], [text for text in other if text not in one]
     elif one != other:
         yield path, one, other
+
+
+def _are_texts(value: Any) -> bool:
+    """Return whether a value is an array of different texts, of which only those that the other lacks are shown."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value) and len(set(value)) == len(value)
 
 
 def _ordered(elements: list[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header
 from kproto.message import Request, Response
+from kproto.messages.k00_produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
 from kproto.messages.k03_metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -54,6 +55,15 @@ def test_addresses_ids_and_orders_vary_by_nature() -> None:
     assert rows(MetadataRequest(topics=None), 12, one, other) == ()
 
 
+def test_brokers_send_the_partitions_of_a_produce_response_in_any_order() -> None:
+    def produced(*indexes: int) -> ProduceResponse:
+        partitions = tuple(PartitionProduceResponse(index=index, base_offset=7, error_code=0) for index in indexes)
+        return ProduceResponse(responses=(TopicProduceResponse(name="t", partition_responses=partitions),))
+
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=())
+    assert rows(request, 9, produced(0, 1), produced(1, 0)) == ()
+
+
 def test_members_and_generations_vary_by_nature() -> None:
     def joined(member_id: str, generation_id: int) -> JoinGroupResponse:
         return JoinGroupResponse(
@@ -82,6 +92,9 @@ def test_versions_that_differ_are_named() -> None:
 
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     assert rows(request, 3, offered(12), offered(13)) == (("api_keys[0]", "3:0-12", "3:0-13"),)
+    more = offered(13).replace(api_keys=(*offered(13).api_keys, ApiVersion(api_key=4, min_version=0, max_version=1)))
+    assert rows(request, 3, offered(12), more) == (("api_keys", "['3:0-12']", "['3:0-13', '4:0-1']"),)
+    assert rows(request, 3, offered(13), more) == (("api_keys", "[]", "['4:0-1']"),)
     refused = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())
     assert rows(request, 3, refused, refused, (0, 0)) == ()
 
