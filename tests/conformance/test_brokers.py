@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kproto.messages.k12_heartbeat import HeartbeatResponse
 from kproto_server.broker.broker import Broker
-from kproto_server.conformance.broker_cases import BROKER_CASES
+from kproto_server.conformance.broker_cases import BROKER_CASES, METADATA_BYTES_MAX
 from kproto_server.conformance.broker_expectations import PATH, expectations, lines
 from kproto_server.conformance.broker_report import run_on_broker
 from kproto_server.conformance.verdict import Grade
+from kproto_server.handlers import k12_heartbeat
 from tests.commandline.commands import kproto
 from tests.waiting import LIMIT_S
 
@@ -34,6 +36,16 @@ def test_a_planted_fault_is_found_by_name(tmp_path: Path) -> None:
     failed = [case for case in json.loads(path.read_text())["cases"] if case["verdict"] == "fail"]
     assert [case["name"] for case in failed] == ["heartbeat-unknown-group"]
     assert failed[0]["requests"][0] == 'v0: {"error_code": 16}, expected {"error_code": 25}'
+
+
+def test_faults_in_a_patched_broker_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k12_heartbeat, "handle", lambda request, context: HeartbeatResponse(error_code=0))
+    settings = {"offset.metadata.max.bytes": str(2 * METADATA_BYTES_MAX)}
+    with Broker.running(kafka_version="3.9.2", settings=settings) as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        report = run_on_broker(list(BROKER_CASES.values()), host, int(port), release="3.9.2", timeout_s=LIMIT_S)
+    failed = [each.case.name for each in report.verdicts if each.grade is Grade.FAIL]
+    assert failed == ["offset-commit-large-metadata", "heartbeat-unknown-group"]
 
 
 def test_a_broker_that_is_not_there_and_wrong_options_are_one_line() -> None:
