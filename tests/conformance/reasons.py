@@ -10,7 +10,60 @@ _LIVELOCK = (
 )
 _REJOINED = "the member joins again with the last committed offset while a record that is written is not committed yet"
 
+_NO_TRUNCATION = "no request says which epoch its last record had, and it asks for no end of that epoch (KIP-320)"
+_AGAIN_AFTER_COMMIT = "a record whose commit fails is processed again"
+_CODEC_OF_PROGRAM = (
+    "the library has gzip only, and a program registers other codecs: KafkaJSNotImplemented ends the consumer, and the "
+    "program only sees it if it listens to `consumer.crash`"
+)
+_CONNECTS_ONCE = "`connect` or `subscribe` fails with KafkaJSConnectionClosedError; a program has to call it again"
+_CRASH = (
+    "KafkaJSGroupCoordinatorNotFound, which is not retriable, ends the consumer, and the program only sees it if it "
+    "listens to `consumer.crash`"
+)
+_FORGETS_MEMBER = (
+    "it joins again as a new member, and the group waits for the former one until its session of 30 s ends, which is "
+    "longer than the case waits"
+)
+_NEW_BROKERS_ONLY = "it begins with ApiVersions v3 and cannot read the v0 of the response: OutOfBoundsError"
+_BATCHES_ONLY = "it reads record batches only: OutOfBoundsError"
+_NO_RESET = "OFFSET_OUT_OF_RANGE ends the stream with an error: it has no reset of an offset that is committed"
+_NO_OPTIONAL_PACKAGE = (
+    "the codec is in an optional package, which the environment of the tests lacks: UnsupportedCodecError ends `poll`"
+)
+_READ_COMMITTED = "with `read_committed` it needs ListOffsets v2, which 0.10.0 does not offer"
+_BOOTSTRAP = (
+    "`start()` raises KafkaConnectionError if the first connection to the only bootstrap server ends; a program has to "
+    "call it again"
+)
+
 REASONS: dict[tuple[str, str], str] = {
+    ("Java 4.4.0", "oldest-broker"): "clients of Kafka 4 refuse brokers before 2.1 with an error (KIP-896)",
+    ("Java 2.8.2", "oldest-broker"): f"{_READ_COMMITTED}: UnsupportedVersionException",
+    ("Java 2.8.2", "fetch-null-records"): "`poll` ends with NullPointerException; 4.4.0 takes null for no records",
+    ("Java 2.8.2", "produce-response-lost"): f"{_NOT_IDEMPOTENT} before 3.0",
+    ("kafka-python", "oldest-broker"): f"{_READ_COMMITTED}: IncompatibleBrokerVersion",
+    (
+        "kafka-python",
+        "unknown-tags",
+    ): "it reads nothing more after ApiVersions v4, whose tagged fields have such fields inside them",
+    (
+        "kafka-python",
+        "static-member-replaced",
+    ): "after a Heartbeat with FENCED_INSTANCE_ID `poll` returns records until a commit fails with it",
+    ("kafka-python", "fetch-null-records"): "`poll` ends with TypeError: object of type 'NoneType' has no len()",
+    ("kafka-python", "records-snappy"): _NO_OPTIONAL_PACKAGE,
+    ("kafka-python", "records-lz4"): _NO_OPTIONAL_PACKAGE,
+    ("kafka-python", "records-zstd"): _NO_OPTIONAL_PACKAGE,
+    (
+        "aiokafka",
+        "oldest-broker",
+    ): f"{_READ_COMMITTED}: IncompatibleBrokerVersion ends a task of its own, and the program waits forever",
+    ("aiokafka", "log-truncated"): "it does not know leader epochs (KIP-320): the log is read again from its start",
+    ("aiokafka", "api-versions-closed"): _BOOTSTRAP,
+    ("aiokafka", "metadata-closed"): _BOOTSTRAP,
+    ("aiokafka", "metadata-half-response"): _BOOTSTRAP,
+    ("aiokafka", "produce-response-lost"): _NOT_IDEMPOTENT,
     (
         "confluent-kafka",
         "offset-after-end",
@@ -35,6 +88,10 @@ REASONS: dict[tuple[str, str], str] = {
         "offset-after-end",
     ): "an offset out of range is left to the program, and `MarkMessage` never goes back behind the "
     "committed offset; a program has to call `ResetOffset`",
+    (
+        "sarama",
+        "log-truncated",
+    ): f"{_NO_TRUNCATION}; after FENCED_LEADER_EPOCH it goes on at its own offset, with the new epoch",
     ("sarama", "produce-response-lost"): _NOT_IDEMPOTENT,
     (
         "kafka-go",
@@ -58,7 +115,71 @@ REASONS: dict[tuple[str, str], str] = {
         "kafka-go",
         "metadata-unknown-topic-or-partition",
     ): "the leader of the group assigns no partitions, keeps that assignment, and never looks at the topic again",
+    ("kafka-go", "log-truncated"): f"{_NO_TRUNCATION}: it goes on at its own offset",
+    (
+        "kafka-go",
+        "empty-batches",
+    ): "two batches without records behind each other end the process: `panic: markRead: negative count` (kafka-go's "
+    "issues 874 and 1393)",
     ("kafka-go", "produce-response-lost"): _NOT_IDEMPOTENT,
+    ("kafkajs", "coordinator-moved"): _AGAIN_AFTER_COMMIT,
+    ("kafkajs", "offset-commit-not-coordinator"): _AGAIN_AFTER_COMMIT,
+    ("kafkajs", "log-truncated"): f"{_NO_TRUNCATION} (kafkajs's issue 818)",
+    ("kafkajs", "records-snappy"): _CODEC_OF_PROGRAM,
+    ("kafkajs", "records-lz4"): _CODEC_OF_PROGRAM,
+    ("kafkajs", "records-zstd"): _CODEC_OF_PROGRAM,
+    (
+        "kafkajs",
+        "metadata-unknown-topic-or-partition",
+    ): "`subscribe` fails at once with this error (`cluster/index.js`); a program has to call it again",
+    ("kafkajs", "metadata-closed"): _CONNECTS_ONCE,
+    ("kafkajs", "metadata-half-response"): _CONNECTS_ONCE,
+    ("kafkajs", "find-coordinator-coordinator-load-in-progress"): _CRASH,
+    ("kafkajs", "find-coordinator-closed"): _CRASH,
+    ("kafkajs", "sync-group-coordinator-not-available"): _FORGETS_MEMBER,
+    ("kafkajs", "sync-group-closed"): _FORGETS_MEMBER,
+    ("kafkajs", "sync-group-half-response"): _FORGETS_MEMBER,
+    ("kafkajs", "produce-response-lost"): _NOT_IDEMPOTENT,
+    (
+        "@platformatic/kafka",
+        "api-versions-unsupported",
+    ): "it has no fall-back of ApiVersions: UNSUPPORTED_VERSION ends the consumer with an error",
+    ("@platformatic/kafka", "oldest-broker"): _NEW_BROKERS_ONLY,
+    ("@platformatic/kafka", "older-broker"): _NEW_BROKERS_ONLY,
+    ("@platformatic/kafka", "unknown-apis"): "it has FindCoordinator from v4 on only: UnsupportedApiError",
+    ("@platformatic/kafka", "rebalance"): _REJOINED,
+    (
+        "@platformatic/kafka",
+        "coordinator-moved",
+    ): "it looks for the coordinator once, and never again after NOT_COORDINATOR (`#coordinatorId` in `consumer.js`)",
+    (
+        "@platformatic/kafka",
+        "unknown-tags",
+    ): "tagged fields that it does not know are read as the next field: OutOfBoundsError",
+    (
+        "@platformatic/kafka",
+        "static-member-replaced",
+    ): "FENCED_INSTANCE_ID has no effect: the member goes on reading and writing",
+    ("@platformatic/kafka", "log-truncated"): _NO_TRUNCATION,
+    (
+        "@platformatic/kafka",
+        "metadata-no-brokers",
+    ): "`TypeError: Cannot read properties of undefined (reading 'host')` ends the program",
+    (
+        "@platformatic/kafka",
+        "records-snappy",
+    ): "it decompresses snappy without the framing in which Kafka's clients write it: `RuntimeError: unreachable`",
+    ("@platformatic/kafka", "records-zstd"): "it needs zstd of Node.js 22.15, and Node.js 20 ran",
+    ("@platformatic/kafka", "records-magic-0"): _BATCHES_ONLY,
+    ("@platformatic/kafka", "records-magic-1"): _BATCHES_ONLY,
+    (
+        "@platformatic/kafka",
+        "records-transactional",
+    ): "of several aborted transactions of one producer in a response it leaves out the last one only "
+    "(`#filterUncommittedMessages` in `consumer.js`)",
+    ("@platformatic/kafka", "offset-before-start"): _NO_RESET,
+    ("@platformatic/kafka", "offset-after-end"): _NO_RESET,
+    ("@platformatic/kafka", "produce-response-lost"): _NOT_IDEMPOTENT,
 }
 """By client and case."""
 

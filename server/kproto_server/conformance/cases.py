@@ -14,13 +14,27 @@ if TYPE_CHECKING:
 
     from kproto_server.broker.producing import CompressionName
     from kproto_server.faults.rule import FaultRule
-Action: TypeAlias = Literal["rebalance", "commit-during-rebalance", "expire-member", "move-coordinator", "move-leader"]
+Action: TypeAlias = Literal[
+    "rebalance",
+    "commit-during-rebalance",
+    "expire-member",
+    "move-coordinator",
+    "move-leader",
+    "truncate",
+    "replace-member",
+]
+Batches: TypeAlias = Literal["huge", "empty"]
 FirstOffsets: TypeAlias = Literal["before-start", "after-end"]
 
 TIMES = 2
 """How many requests get an error. A single error would not show whether a client retries more than once."""
 THROTTLE_MS = 500
 DELAY_MS = 1000
+MERGED_MS = 1500
+"""Longer than the heartbeat interval of the programs."""
+EMPTY_TIMES = 5
+HUGE_BATCH_KIB = 1500
+"""1 MiB is `max.partition.fetch.bytes` of most clients."""
 HALF_RESPONSE_BYTES = 9
 """The size, the correlation id and one byte more."""
 
@@ -49,8 +63,12 @@ class ClientCase(NamedTuple):
     """Whether the client reads records of committed transactions, between those of aborted ones."""
     first_offsets: FirstOffsets | None = None
     """The offsets that the group has committed before the client starts, none of which is in the log."""
-    named_error: tuple[str, str] | None = None
-    """An API and an error that its responses have by the nature of the case; otherwise the client does not offer it."""
+    named_error: tuple[str | None, str] | None = None
+    """An API (None: any) and an error that its responses have by the nature of the case; otherwise the client does not
+    offer it."""
+    batches: Batches | None = None
+    """What the input topic has beside batches of one record: batches of all records of a partition that are larger than
+    a Fetch asks for, or batches without records."""
 
 
 _FLEXIBLE = {
@@ -170,13 +188,71 @@ _BASIC = (
         "KIP-482: a client ignores tagged fields that it does not know",
         tuple({"api": api, "versions": versions, "unknown_tags": True} for api, versions in _FLEXIBLE.items()),
     ),
+    ClientCase(
+        "merged-responses",
+        f"The first {TIMES} OffsetCommit responses come {MERGED_MS} ms late, in one packet with those to the requests "
+        "behind them.",
+        "Kafka protocol guide, network: a response has a size, and TCP may merge it with the next one",
+        ({"api": "OffsetCommit", "delay_ms": MERGED_MS, "when": "after", "times": TIMES},),
+    ),
+    ClientCase(
+        "static-member-replaced",
+        "A second process of the client joins with the same group.instance.id: FENCED_INSTANCE_ID for the first.",
+        "KIP-345: the member that is fenced ends with an error, and the new one goes on",
+        action="replace-member",
+        named_error=(None, "FENCED_INSTANCE_ID"),
+    ),
+    ClientCase(
+        "log-truncated",
+        "An unclean leader election truncates records that the client has read, and others take their offsets.",
+        "KIP-320, KIP-595: the client finds the offset at which its log and the leader's diverge, and goes on there",
+        action="truncate",
+    ),
 )
+
+_ARRAYS = (
+    ClientCase(
+        "metadata-no-brokers",
+        f"The first {TIMES} Metadata responses list no brokers.",
+        "Kafka protocol guide: an array may be empty; the client asks again",
+        ({"api": "Metadata", "empty": "brokers", "times": TIMES},),
+    ),
+    ClientCase(
+        "metadata-no-in-sync-replicas",
+        "The partitions of all Metadata responses have a leader and no in-sync replicas.",
+        "KIP-966: the in-sync replicas may be none",
+        ({"api": "Metadata", "empty": "isr_nodes"},),
+    ),
+    ClientCase(
+        "fetch-no-partitions",
+        f"The first {EMPTY_TIMES} Fetch responses have no topics.",
+        "KIP-227: a partition without news may be left out of a response",
+        ({"api": "Fetch", "empty": "responses", "times": EMPTY_TIMES},),
+    ),
+    ClientCase(
+        "fetch-null-records",
+        f"The records of the first {EMPTY_TIMES} Fetch responses are null.",
+        "Kafka protocol guide, Fetch response: the records are nullable; the client fetches again",
+        ({"api": "Fetch", "null": "records", "times": EMPTY_TIMES},),
+    ),
+    ClientCase(
+        "fetch-null-aborted-transactions",
+        "The aborted transactions of all Fetch responses are null.",
+        "Kafka protocol guide, Fetch response: aborted_transactions is nullable",
+        ({"api": "Fetch", "versions": "4-", "null": "aborted_transactions"},),
+    ),
+)
+"""Arrays without elements, and nulls."""
 
 _CODECS: tuple[tuple[CompressionName, str], ...] = (
     ("gzip", "record batch, attributes: compression 1"),
     ("snappy", "record batch, attributes: compression 2"),
     ("lz4", "record batch, attributes: compression 3; KIP-57"),
     ("zstd", "KIP-110: compression 4, from Fetch v10 on"),
+)
+_MAGICS: tuple[tuple[int, str], ...] = (
+    (0, "message set, magic 0: brokers keep records of clients before 0.10"),
+    (1, "KIP-32: message set, magic 1; brokers keep records of clients before 0.11"),
 )
 _RECORDS = (
     *(
@@ -187,6 +263,27 @@ _RECORDS = (
             compression=codec,
         )
         for codec, reference in _CODECS
+    ),
+    *(
+        ClientCase(
+            f"records-magic-{magic}",
+            f"The records have the message format version {magic}, in every version of Fetch.",
+            reference,
+            ({"api": "Fetch", "magic": magic},),
+        )
+        for magic, reference in _MAGICS
+    ),
+    ClientCase(
+        "huge-batches",
+        f"All records of a partition are in one batch of {HUGE_BATCH_KIB} KiB, more than clients fetch of a partition.",
+        "KIP-74: a response has the first batch even if it is larger than the limits of the request",
+        batches="huge",
+    ),
+    ClientCase(
+        "empty-batches",
+        "A batch without records is before, between and after those of each partition, as compaction leaves it.",
+        "KIP-98, record batch: a batch may have no records; the client goes on behind its last offset",
+        batches="empty",
     ),
     ClientCase(
         "records-transactional",
@@ -310,7 +407,7 @@ def _kebab_error(name: str) -> str:
 
 NO_FAULT = _BASIC[0]
 CASES: dict[str, ClientCase] = {
-    case.name: case for case in (*_BASIC, *_RECORDS, *_errors(), *_epochs(), *_connections())
+    case.name: case for case in (*_BASIC, *_ARRAYS, *_RECORDS, *_errors(), *_epochs(), *_connections())
 }
 """By name."""
 

@@ -1,4 +1,5 @@
-"""Move leaders and coordinators from one running node to another, and have replicas fall behind and catch up."""
+"""Move leaders and coordinators from one running node to another, have replicas fall behind and catch up, and
+truncate logs."""
 
 from __future__ import annotations
 
@@ -41,6 +42,17 @@ def move_leader(state: BrokerState, topic: str, index: int, node_id: int | None 
         unavailable[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         state.clock.call_at(state.clock.now_ms() + loading_ms, partial(_loaded, unavailable, index))
     return new
+
+
+def truncate(state: BrokerState, topic: str, index: int, end_offset: int) -> None:
+    """Truncate a partition's log under a new leader epoch, as an unclean leader election does.
+
+    ``end_offset``: where a batch begins.
+    """
+    partition = state.cluster.topics[topic].partitions[index]
+    partition.leader_epoch += 1
+    state.log_manager.data_of(state.cluster.topics[topic], partition).truncate(end_offset)
+    state.cluster.version += 1
 
 
 def _loaded(unavailable: dict[int, int], index: int) -> None:

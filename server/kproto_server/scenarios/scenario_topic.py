@@ -8,6 +8,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.cluster.topics import Topic
 from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.network.moves import truncate
 
 if TYPE_CHECKING:
     from kproto_server.broker.broker import Broker
@@ -60,14 +61,7 @@ class ScenarioTopic:
 
     def truncate(self, end: int, partition: int = 0) -> None:
         """Truncate the log under a new leader epoch, as an unclean leader election does."""
-
-        def truncate(server: Server) -> None:
-            topic_partition = _topic(server).partitions[partition]
-            topic_partition.leader_epoch += 1
-            topic_partition.data.truncate(end)
-            server.state.cluster.version += 1
-
-        self._broker._call(truncate)
+        self._broker._call(lambda server: truncate(server.state, TOPIC, partition, end))
 
     def add_partition(self) -> None:
         """Add a partition to the topic."""
