@@ -19,6 +19,7 @@ from kproto_server.commandline import cli
 from kproto_server.observation.merging import merged
 from kproto_server.report import json_file
 from tests.audit.recorded import log_of
+from tests.fixture_files import FIXTURES
 from tests.report.samples import everything, report_of
 
 PLAIN = """# HELP kafka_network_RequestMetrics_Count Attribute exposed for management
@@ -59,6 +60,17 @@ def test_counts_of_deprecated_requests_would_break(tmp_path: Path) -> None:
         ("old-client", "Fetch", 3, 1500),
     ]
     assert report["metrics"] == {"files": list(map(str, files)), "samples": 4, "unreadable_samples": 1}
+
+
+def test_counts_that_jmx_tool_writes_would_break(tmp_path: Path) -> None:
+    written = FIXTURES / "metrics/3.9.2.properties"
+    path = tmp_path / "jmx.properties"
+    path.write_text(written.read_text() + written.read_text().replace(":Count=2", ":OneMinuteRate=0.4"))
+    report = audited(tmp_path, str(path), "--target", "4.0")
+    assert [(row["software_name"], row["api"], row["api_version"], row["count"]) for row in report["breaks"]] == [
+        ("old-client", "ListOffsets", 0, 2)
+    ]
+    assert report["metrics"] == {"files": [str(path)], "samples": 1, "unreadable_samples": 0}
 
 
 def test_a_directory_of_reports_is_one_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,10 @@
-"""Read brokers' own counts of requests that Kafka 4.0 does not serve: DeprecatedRequestsPerSec as Prometheus text.
+"""Read brokers' own counts of requests that Kafka 4.0 does not serve: DeprecatedRequestsPerSec, in two formats.
 
 Brokers count them by request, version and software (KIP-896). The name of the metric depends on the rules of the JMX
 exporter: ``kafka_network_RequestMetrics_Count{name="DeprecatedRequestsPerSec",request="Fetch",version="3"}`` without
 rules, ``kafka_network_requestmetrics_deprecatedrequests_total{...}`` with those of many charts. So a sample counts if
-its name and labels have DeprecatedRequests, and it is not a rate.
+its name and labels have DeprecatedRequests, and it is not a rate. Kafka's JmxTool writes the names of MBeans and their
+attributes: ``kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,request=Fetch,...:Count=12``.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 METRIC = "deprecatedrequests"
 RATES = ("rate", "_mean", "per_second")
 """Ends of the names of samples that are no counts."""
+COUNT = "Count"
+"""The attribute of an MBean that is no rate."""
 UNKNOWN = "unknown"
 """Kafka's software of a client that has not sent it."""
 LINE_MAX = 1024 * 1024
 BEGINNINGS = (b"# HELP", b"# TYPE")
 
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)\{(.*)\}\s+([0-9.eE+-]+)(?:\s+[0-9.]+)?\s*$")
+_MBEAN = re.compile(r"kafka\.network:type=RequestMetrics,(.*):(\w+)=([0-9.eE+-]+)\s*$")
+_PROPERTY = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[^,]*)')
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _KEYS = {name.lower(): key for key, name in APIS.items()} | {"listoffset": 2}
 
@@ -59,19 +64,23 @@ class Metrics:
         yield from self._clients
 
     def _read(self, text: str) -> None:
-        sample = _SAMPLE.match(text)
-        if sample is None:
+        if bean := _MBEAN.match(text):
+            labels = {name.lower(): value.strip('"') for name, value in _PROPERTY.findall(bean[1])}
+            if bean[2] == COUNT:
+                self._count(labels, bean[3])
+        elif sample := _SAMPLE.match(text):
+            if not sample[1].lower().endswith(RATES):
+                self._count({name.lower(): value for name, value in _LABEL.findall(sample[2])}, sample[3])
+        else:
             self.unreadable_count += 1
-            return
-        if sample[1].lower().endswith(RATES):
-            return
-        labels = {name.lower(): value for name, value in _LABEL.findall(sample[2])}
+
+    def _count(self, labels: dict[str, str], number: str) -> None:
         api_key = _KEYS.get(labels.get("request", "").lower().replace("_", ""))
         version = labels.get("version", "")
         if labels.get("attribute", "count").lower().endswith(RATES):
             return
         try:
-            count = int(float(sample[3]))
+            count = int(float(number))
         except (ValueError, OverflowError):
             count = -1
         if api_key is None or not version.isdecimal() or count < 0:
