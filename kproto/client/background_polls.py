@@ -28,6 +28,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from kproto.client import configuration
 from kproto.client.configuration import AUTO_STORE, CALLBACK_SETTINGS, EVENT_CALLBACK
 from kproto.client.consumer import Consumer, RebalanceCallback
 from kproto.client.decisions.settings import boolean
@@ -58,7 +59,12 @@ class BackgroundPolls:
         """Whether the offsets of finished records are stored for commits. If not, the user calls `store_offsets`."""
         names = (*CALLBACK_SETTINGS, EVENT_CALLBACK)
         callbacks = {name: self._guarded(config[name]) for name in names if callable(config.get(name))}
-        self.consumer: Consumer = Consumer({**config, **callbacks, AUTO_STORE: False})
+        given = {**config, **callbacks, AUTO_STORE: False}
+        self.consumer: Consumer = Consumer(given)
+        read = configuration.read(given)
+        self._commits_before_close = (
+            self.stores_finished and read.auto_commit and not read.is_cooperative and not read.stores_positions
+        )
         self.records: FetchedRecords = FetchedRecords()
         self._max_poll_interval_s = float(config.get(MAX_POLL_INTERVAL, MAX_POLL_INTERVAL_DEFAULT_MS)) / 1000
         self._lock = threading.Lock()
@@ -255,6 +261,17 @@ class BackgroundPolls:
         if finished and self.stores_finished:
             self.consumer.store_offsets(offsets=finished)
 
+    def _commit_finished(self) -> None:
+        """Store the offsets of finished records, and commit them if `close` might commit them too late.
+
+        `Consumer.close` does so by itself if it stores positions; see `ConsumerDelegate.store_before_close`.
+        """
+        self.store_finished()
+        with self._lock:
+            finished = self.records.finished()
+        if finished and self._commits_before_close:
+            self.consumer.commit(offsets=finished, asynchronous=True)
+
     # -- the thread
 
     def start(self) -> None:
@@ -293,8 +310,10 @@ class BackgroundPolls:
                 if not self._waiting:
                     self._changed.wait_for(lambda: self._is_requested or self._calls or self._is_closing, TICK_S)
         try:
-            self.store_finished()
-            self.consumer.close()
+            try:
+                self._commit_finished()
+            finally:
+                self.consumer.close()
         except BaseException as error:  # noqa: BLE001  # `close` raises it
             self._failure = error
         with self._lock:

@@ -99,13 +99,22 @@ class Commits:
         self.drop_stored(self._stored - offsets.keys() if partitions is None else set(partitions) - offsets.keys())
         before = [each for each in offsets.values() if self._is_before_committed(each)]
         if before:
-            try:
-                self._request(before, asynchronous=True)
-            except KafkaException as error:
-                logger.warning(
-                    "automatic commit failed, the records since the last commit will be read again: %s", error
-                )
+            self._commit_automatically(before)
         self._store(offsets.values())
+
+    def commit_stored(self) -> None:
+        """Commit at once what is stored for librdkafka's automatic commits."""
+        stored = [
+            self._with_known_metadata(each) for each in self._to_commit(self._stored).values() if each.offset >= 0
+        ]
+        if self.is_automatic and stored:
+            self._commit_automatically(stored)
+
+    def _commit_automatically(self, offsets: list[TopicPartition]) -> None:
+        try:
+            self._request(offsets, asynchronous=True)
+        except KafkaException as error:
+            logger.warning("automatic commit failed, the records since the last commit will be read again: %s", error)
 
     @staticmethod
     def offsets_to_store(given: Mapping[str, Any]) -> list[TopicPartition] | None:

@@ -163,11 +163,18 @@ class ConsumerDelegate:
         self.revoked(self._assignment.partitions)
 
     def store_before_close(self) -> None:
-        """Store the positions before librdkafka commits them and leaves the group; wait for queries that run."""
+        """Store the positions before librdkafka commits them and leaves the group; wait for queries that run.
+
+        If an eager group rebalances and the revocation waits for a poll, librdkafka's `close` sends LeaveGroup before
+        its commit (rd_kafka_cgrp_revoke_all_rejoin), which the broker refuses with UNKNOWN_MEMBER_ID. So kproto
+        commits before.
+        """
         self.is_closing = True
         self._queries.close()
         if self.stores_positions:
             self.commits.store_positions()
+            if not self._assignment.is_cooperative:
+                self.commits.commit_stored()
 
     def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
         """librdkafka's callback after each commit."""

@@ -50,7 +50,7 @@ class FetchedRecords:
         """Delivered, and not yet in `_delivered` and `_finished`; the last `_current` of them are not finished."""
         self._current = 0
         self._delivered: dict[PartitionKey, TopicPartition] = {}
-        """The position after the delivered records of each assigned partition."""
+        """The position after the finished records of each assigned partition."""
         self._finished: dict[PartitionKey, TopicPartition] = {}
         """Positions after the finished records, since the last `take_finished`."""
 
@@ -232,6 +232,11 @@ class FetchedRecords:
         self._sort()
         finished, self._finished = self._finished, {}
         return list(finished.values())
+
+    def finished(self) -> list[TopicPartition]:
+        """Return the positions after all finished records of the assigned partitions."""
+        self._sort()
+        return list(self._delivered.values())
 
     def delivered(self) -> dict[PartitionKey, TopicPartition]:
         """Return the positions after the delivered records."""

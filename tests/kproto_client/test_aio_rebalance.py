@@ -11,7 +11,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from kproto.client import fetched_records
+from kproto.client import background_polls, fetched_records
 from kproto.client.aio import Consumer
 from kproto.client.background_polls import BackgroundPolls
 from kproto_server import Broker
@@ -25,6 +25,8 @@ from tests.kproto_client.aio_cases import (
 )
 from tests.kproto_client.catch_up_cases import behind
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from tests.kproto_client.parity import MODES
+from tests.kproto_client.pending_revocation import wait_for_revocation
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -186,6 +188,21 @@ async def test_unsubscribe_and_revocation_leave_no_record(kafka: KafkaFixture) -
         assert await consumer.consume(1, 0.1) == []
         await consumer.subscribe([topic])
         assert await take(consumer) in ((0, 0), (0, 1))
+
+
+@pytest.mark.parametrize("mode", ["off", "latest_on_start", "all"])
+async def test_close_commits_finished_records_while_a_revocation_waits(
+    kafka: KafkaFixture, broker: Broker, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """librdkafka sends LeaveGroup first then, and its commit is refused with UNKNOWN_MEMBER_ID."""
+    monkeypatch.setattr(background_polls, "TICK_S", LIMIT_S)
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 5)
+    config = {**kafka.config(group, auto_commit_interval_ms=60_000), **MODES[mode]}
+    async with Consumer(config) as consumer:
+        await consumer.subscribe([topic])
+        assert [await take(consumer) for _ in range(5)] == [(0, offset) for offset in range(5)]
+        await anyio.to_thread.run_sync(wait_for_revocation, broker, group)
+    assert kafka.committed(group, topic) == 5
 
 
 async def test_a_closed_consumer_ends_the_waits_of_other_tasks(kafka: KafkaFixture) -> None:

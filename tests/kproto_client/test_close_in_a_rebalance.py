@@ -1,7 +1,8 @@
-"""`close` while an assignment waits for its callback, which librdkafka then runs within `close`.
+"""`close` while an assignment or a revocation waits for its callback, which librdkafka then runs within `close`.
 
 The first `assign` there lets librdkafka terminate its consumer group, and a further call at that moment waits forever.
-So kproto makes none.
+So kproto makes none. While a revocation waits, librdkafka leaves the group before its last commit. So kproto commits
+before.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from confluent_kafka import ConsumerGroupState, TopicPartition
 
 from kproto.client import Consumer
 from kproto.client.confluent_methods import ConfluentMethods
-from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from kproto_server import Broker
+from tests.kproto_client.catch_up_cases import behind
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
+from tests.kproto_client.parity import MODES
+from tests.kproto_client.pending_revocation import wait_for_revocation
 from tests.waiting import wait_until
 
 CALLS = ("assign", "incremental_assign", "incremental_unassign", "unassign", "pause", "resume")
@@ -60,3 +65,13 @@ def test_an_assignment_within_close_is_one_call(
 
     wait_until(assigned_within_close, "an assignment within close")
     assert calls == []
+
+
+@pytest.mark.parametrize("mode", ["safe_latest", "parallel"])
+def test_close_commits_while_a_revocation_waits(kafka: KafkaFixture, broker: Broker, mode: str) -> None:
+    topic, group = behind(kafka, 0, 5)
+    with Consumer({**kafka.config(group, auto_commit_interval_ms=60_000), **MODES[mode]}) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 5) == list(range(5))
+        wait_for_revocation(broker, group)
+    assert kafka.committed(group, topic) == 5
