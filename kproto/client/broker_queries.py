@@ -81,6 +81,20 @@ class BrokerQueries:
         thread.start()
         return future
 
+    def poll(self) -> None:
+        """Run the user's callbacks for the clients that no thread uses.
+
+        A callback may start a query or close the consumer: meanwhile the polled clients are not to be had.
+        """
+        clients, self._clients = self._clients, []
+        try:
+            for each in clients:
+                each.poll(0)
+        finally:
+            self._clients += clients
+            if self._is_closed:
+                self._close_clients()
+
     def wait(self, limit_s: float) -> None:
         """Wait until a query in a thread ends."""
         self._ended.wait(limit_s)

@@ -19,7 +19,7 @@ from kproto.client.decisions.settings import (
     boolean,
     parse,
 )
-from kproto.client.further_clients import FurtherClients
+from kproto.client.further_clients import LOGGER, FurtherClients
 
 AUTO_COMMIT = "enable.auto.commit"
 AUTO_COMMIT_INTERVAL = "auto.commit.interval.ms"
@@ -32,7 +32,7 @@ GROUP_PROTOCOL = "group.protocol"
 MEMBER_SETTINGS = ("group.instance.id", GROUP_PROTOCOL, "group.remote.assignor", ASSIGNOR)
 CALLBACK_SETTINGS = (COMMIT_CALLBACK, "stats_cb", "error_cb", "throttle_cb", "statistics.interval.ms")
 """Callbacks, and the interval of one. `FurtherClients` gives them to clients that are polled, except for commits."""
-LOG_SETTINGS = ("logger", "debug")
+LOG_SETTINGS = (LOGGER, "debug", "log_level")
 CONNECTION_SETTINGS = (
     "bootstrap.servers",
     "metadata.broker.list",
@@ -47,8 +47,7 @@ CONNECTION_SETTINGS = (
     "reconnect.",
     "broker.",
     "api.version.",
-    "logger",
-    "log_level",
+    *LOG_SETTINGS,
     "plugin.library.paths",
     "https.",
 )
@@ -127,11 +126,11 @@ class Configuration:
         }
 
     def for_queries(self) -> dict[str, Any]:
-        """Return the configuration of a consumer that no call polls: without log lines, which a poll would take."""
-        return {
-            **{name: value for name, value in self.for_consumer2().items() if name not in LOG_SETTINGS},
-            "log_level": 0,
-        }
+        """Return the configuration of a consumer of queries: its log lines go to the user's logger only."""
+        config = self.for_consumer2()
+        if LOGGER in config:
+            return config
+        return {**{name: value for name, value in config.items() if name not in LOG_SETTINGS}, "log_level": 0}
 
     def for_connection(self) -> dict[str, Any]:
         """Return the configuration of a producer or an admin client."""

@@ -89,6 +89,8 @@ class ConsumerDelegate:
             self._pending,
             self._parallel,
             self._events,
+            queries,
+            self._clients,
             stores_positions=self.stores_positions,
         )
 

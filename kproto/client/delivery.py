@@ -15,14 +15,17 @@ librdkafka's consumer has to be polled while records of buffer 2 are delivered: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, Message
 
 from kproto.client.assignment import Assignment
+from kproto.client.broker_queries import BrokerQueries
 from kproto.client.commits import Commits
 from kproto.client.events import Events
+from kproto.client.further_clients import FurtherClients
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.pending_resets import PendingResets
 from kproto.client.topic_partitions import PartitionKey, partition_of_message
@@ -55,6 +58,8 @@ class Delivery:
         pending: PendingResets,
         parallel: ParallelCatchUp | None,
         events: Events,
+        queries: BrokerQueries,
+        clients: FurtherClients,
         *,
         stores_positions: bool,
     ) -> None:
@@ -64,6 +69,8 @@ class Delivery:
         self._pending = pending
         self._parallel = parallel
         self._events = events
+        self._queries = queries
+        self._clients = clients
         self._stores_positions = stores_positions
         self._stores_while_normal = stores_positions and commits.is_automatic
         self._partition_ends: dict[PartitionKey, Message] = {}
@@ -280,6 +287,7 @@ class Delivery:
     def _store_periodically(self) -> None:
         if self._stores_positions and self._commits.store_periodically() and self._parallel is not None:
             self._parallel.write_checkpoints()
+        self._clients.poll(self._queries.poll)
         self._note_straight()
 
     def _decide_pending(self) -> None:
@@ -313,7 +321,9 @@ class Delivery:
         if not self._is_normal:
             self.straight_until = 0.0
         else:
-            self.straight_until = self._commits.next_store_at if self._stores_while_normal else None
+            next_store_at = self._commits.next_store_at if self._stores_while_normal else math.inf
+            until = min(next_store_at, self._clients.next_poll_at)
+            self.straight_until = None if until == math.inf else until
 
     def forget(self, partitions: Iterable[PartitionKey]) -> None:
         """Forget partitions that are revoked."""
