@@ -12,7 +12,7 @@ import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from kproto.client import configuration
-from kproto.client.confluent_methods import ConfluentMethods
+from kproto.client.confluent_methods import CONSUME_MOVES_POSITIONS, ConfluentMethods
 from kproto.client.delegate import ConsumerDelegate
 from kproto.client.delivery import Delivery
 from kproto.client.topic_partitions import are_topic_partitions, partition_of
@@ -20,6 +20,8 @@ from kproto.client.topic_partitions import are_topic_partitions, partition_of
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
 CONFLUENT_POLL, CONFLUENT_CONSUME = confluent_kafka.Consumer.poll, confluent_kafka.Consumer.consume
 """Called once per record, where `super()` would cost as much as the rest of the call."""
+ERROR_OF = Message.error
+"""Called for each record by functions in C."""
 NOT_GIVEN: Any = object()
 """Default of arguments for which a release of confluent-kafka refuses None."""
 
@@ -126,9 +128,16 @@ class Consumer(confluent_kafka.Consumer):
             NoOffsetForPartition, OffsetOutOfRange, UnsupportedBroker: as of `poll`, and only if there is no record to
                 return.
         """
-        if self._delivery is None:
+        delivery = self._delivery
+        if delivery is None:
             return CONFLUENT_CONSUME(self, num_messages, timeout)
-        return self._delivery.consume(num_messages, timeout)
+        until = delivery.straight_until
+        if CONSUME_MOVES_POSITIONS or (until is not None and monotonic() >= until):
+            return delivery.consume(num_messages, timeout)
+        messages = CONFLUENT_CONSUME(self, num_messages, 0.0)  # here, as in `poll`
+        if len(messages) == num_messages and delivery.straight_until is until and not any(map(ERROR_OF, messages)):
+            return messages
+        return delivery.continue_consume(messages, num_messages, timeout)
 
     # -- partitions
 

@@ -3,10 +3,10 @@ catch up.
 
 Theory of operation
 -------------------
-While all partitions are in normal mode and nothing is pending (`straight_until`), `Consumer.poll` itself calls
-librdkafka's. While partitions catch up, `poll` pops records from the run of buffer 2, `consume` passes through what
-consumer 2 has fetched, and both look at nothing else until `_run_ends_at`. Each event that may change one of the modes
-calls `refresh`, which ends the shortcuts.
+While all partitions are in normal mode and nothing is pending (`straight_until`), `Consumer.poll` and
+`Consumer.consume` themselves call librdkafka's. While partitions catch up, `poll` pops records from the run of
+buffer 2, `consume` passes through what consumer 2 has fetched, and both look at nothing else until `_run_ends_at`. Each
+event that may change one of the modes calls `refresh`, which ends the shortcuts.
 
 librdkafka's consumer has to be polled while records of buffer 2 are delivered: `poll` counts as the heartbeat for
 ``max.poll.interval.ms``, it runs the callbacks, and it fills buffer 1. `_poll_consumer1` does so every
@@ -89,8 +89,8 @@ class Delivery:
         self.deadline: float = 0.0
         """When the user's call has to return, on the monotonic clock. Callbacks of an assignment wait until then."""
         self.straight_until: float | None = 0.0
-        """Until when, on the monotonic clock, `Consumer.poll` only has to call librdkafka's, and to look for errors;
-        None: always. It changes with the mode of a partition."""
+        """Until when, on the monotonic clock, `Consumer.poll` and `Consumer.consume` only have to call librdkafka's and
+        to look for errors; None: always. It changes with the mode of a partition."""
         self._run: list[Message] = []
         """The current run of buffer 2, next record last: `poll` pops from it before all other work."""
         self._passes_through = False
@@ -129,6 +129,15 @@ class Delivery:
                 return messages
             self.end_run()
             self._pending.end_failed_catch_ups()
+        return self._collect(messages, count, timeout_s)
+
+    def continue_consume(self, messages: list[Message], count: int, timeout_s: float) -> list[Message]:
+        """Return up to `count` messages after librdkafka's consume has returned these."""
+        messages = self._route_all(messages)
+        return messages if len(messages) >= count else self._collect(messages, count, timeout_s)
+
+    def _collect(self, messages: list[Message], count: int, timeout_s: float) -> list[Message]:
+        """Return `count` messages, the first of which are given, or those that there are after the timeout."""
         deadline = None if timeout_s < 0 else monotonic() + timeout_s
         self._fetch_ahead = 0  # `pass_through` needs an empty buffer 2
         while True:

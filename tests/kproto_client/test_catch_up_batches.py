@@ -1,7 +1,6 @@
 """`consume` while partitions catch up: what consumer 2 has fetched goes to the user without a stay in buffer 2."""
 
 import random
-import sys
 import time
 from typing import Any
 
@@ -12,27 +11,11 @@ from kproto.client import delivery
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from tests.kproto_client.catch_up_cases import ON, behind, parallel_of
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read
+from tests.kproto_client.python_calls import calls_of_consume
 
 COUNT = 100
 CALLS_MAX = 15
 """Python functions that one `consume` runs: 12 for one partition. A pass over all sources runs 48 or more."""
-
-
-def count_calls(consumer: Any) -> int:
-    """Return how many Python functions a call of `consume` runs."""
-    counted = 0
-
-    def count(_: object, event: str, __: object) -> None:
-        nonlocal counted
-        counted += event == "call"
-
-    sys.setprofile(count)
-    try:
-        messages = consumer.consume(COUNT, LIMIT_S)
-    finally:
-        sys.setprofile(None)
-    assert len(messages) == COUNT
-    return counted
 
 
 def test_a_batch_costs_few_calls_of_functions(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +25,7 @@ def test_a_batch_costs_few_calls_of_functions(kafka: KafkaFixture, monkeypatch: 
     with kafka.consumer(group, **ON, queued_min_messages=100_000) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
-        fewest = min(count_calls(consumer) for _ in range(40))
+        fewest = min(calls_of_consume(consumer, COUNT) for _ in range(40))
         assert fewest <= CALLS_MAX
         assert parallel_of(consumer).catch_ups
 

@@ -8,7 +8,8 @@ from confluent_kafka import Message, TopicPartition
 
 from kproto.client import ConfigError, Consumer
 from tests.kproto_client import drop_in
-from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
+from tests.kproto_client.python_calls import calls_of_consume
 
 PLAIN = {"enable.auto.commit": False, "auto.offset.reset": "earliest"}
 FEATURES: dict[str, dict[str, Any]] = {
@@ -17,6 +18,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "KIP-842": {"auto.offset.reset.on.no.initial.offset": "earliest", "auto.offset.reset.on.invalid.offset": "nearest"},
     "KIP-333": {"enable.parallel.rebalance": True},
 }
+ALL = {"auto.offset.reset.on.no.initial.offset": "earliest_on_start", **FEATURES["KIP-333"]}
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -29,6 +31,29 @@ def test_the_same_program_has_the_same_trace(kafka: KafkaFixture, feature: str) 
     confluent = drop_in.run(confluent_kafka.Consumer, config, topic)
     kproto = drop_in.run(Consumer, {**config, "group.id": unique_name("group"), **FEATURES[feature]}, topic)
     assert kproto == confluent
+
+
+def test_without_settings_poll_and_consume_are_confluents(kafka: KafkaFixture) -> None:
+    with kafka.consumer(unique_name("group")) as consumer:
+        assert type(consumer).poll is confluent_kafka.Consumer.poll
+        assert type(consumer).consume is confluent_kafka.Consumer.consume
+
+
+def test_with_settings_consume_is_one_function_around_confluents(kafka: KafkaFixture) -> None:
+    """While no partition needs anything else."""
+    topic = kafka.topic(2)
+    for partition in (0, 1):
+        kafka.write(topic, 1500, partition=partition)
+    config = {
+        **kafka.config(unique_name("group"), queued_min_messages=100_000),
+        **ALL,
+        "enable.partition.eof": False,
+        "commit.reset.position": False,
+    }
+    with Consumer(config) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        assert min(calls_of_consume(consumer, 100) for _ in range(25)) == 1
 
 
 def test_consumer_is_a_confluent_consumer_and_accepts_its_configurations(kafka: KafkaFixture) -> None:
