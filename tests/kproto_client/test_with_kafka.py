@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType  # type: ignore[attr-defined]
 
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC
@@ -27,6 +28,7 @@ from tests.kproto_client.test_checkpoint_topic import warnings
 from tests.kproto_client.test_events import each_event_of_a_catch_up, resets_of_safe_latest_and_nearest
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.oracle.processes import alive
+from tests.waiting import wait_until
 
 EPOCHS = "automatic commits keep metadata and leader epoch"
 CASES = {
@@ -81,8 +83,18 @@ def a_user_without_rights_gets_one_warning(kafka: KafkaFixture, caplog: pytest.L
         AclOperation.ALL,
         AclPermissionType.DENY,
     )
-    for future in kafka.admin.create_acls([deny]).values():
-        future.result(LIMIT_S)
+
+    def denied() -> bool:
+        try:
+            for future in kafka.admin.create_acls([deny]).values():
+                future.result(LIMIT_S)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN:  # of 2.8.2, after it hung
+                return False
+            raise
+        return True
+
+    wait_until(denied, "an ACL")
     for merge in (True, False):
         caplog.clear()
         topic, group = behind(kafka)
