@@ -142,6 +142,21 @@ LOG_BATCHES = declare(
     ("transactional", Type.BOOLEAN, "written in a transaction"),
 )
 
+ASSIGNMENT_RECORDS = declare(
+    "assignment_records",
+    "A row for each partition of a member in a record about a group or member, or one row without a partition.",
+    *RECORD,
+    GROUP,
+    ("kind", Type.STRING, "classic (record type 2) or consumer (KIP-848, record type 8)"),
+    ("subject", Type.STRING, "the member that the record is about; empty: the record is about all members"),
+    ("member_id", Type.STRING, "the owner; null: no member has a partition"),
+    ("epoch", Type.INT, "the generation; of kind consumer, the epoch of the member; null: the subject was removed"),
+    ("topic", Type.STRING, "null: no partition, or the record has the id only"),
+    ("topic_id", Type.STRING, "as Kafka's tools print it; null: no partition, or the record has the name only"),
+    ("partition", Type.INT, "null: no partition"),
+    ("revoked", Type.BOOLEAN, "the member has to give it up; null: no partition"),
+)
+
 TRANSACTION_STATES = declare(
     "transaction_states",
     "A row for each record of `__transaction_state`: the state of a transactional id, or a tombstone.",

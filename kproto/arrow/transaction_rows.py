@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.arrow.decoding import micros
+from kproto.arrow.range_records import records_of
 from kproto.arrow.reference import to_arrow
 from kproto.arrow.schemas import TRANSACTION_STATES
 from kproto.errors import DecodeError
-from kproto.logs.batches import batch_at, reason_of
+from kproto.logs.batches import reason_of
 from kproto.logs.errors import BadValue
-from kproto.logs.ranges import RangeBlocks
-from kproto.records.batches import last_offset
 from kproto.records.coordinator import UnknownRecord
 from kproto.records.transaction_state import (
     TransactionLogKey,
@@ -40,17 +39,8 @@ def transaction_rows(wanted: OffsetRange, *, check_crc: bool) -> Iterator[pa.Rec
     Raises:
         CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
-    for block in RangeBlocks(wanted):
-        rows: list[Row] = []
-        for start in block.starts:
-            if last_offset(block.data, start) < wanted.start_offset:
-                continue
-            placed = batch_at(block, start, check_crc=check_crc)
-            for record in placed.records():
-                if wanted.start_offset <= record.offset and (
-                    wanted.end_offset is None or record.offset < wanted.end_offset
-                ):
-                    rows += _rows(wanted.partition.number, placed, record)
+    for records in records_of(wanted, check_crc=check_crc):
+        rows = [row for placed, record in records for row in _rows(wanted.partition.number, placed, record)]
         if rows:
             yield to_arrow(TRANSACTION_STATES, rows)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kproto.spark.arguments import Program
 
@@ -126,22 +126,31 @@ def _run(options: Namespace) -> int:
 def _job(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.advice import sentence, summarize
     from kproto.spark.inputs import open_input
-    from kproto.spark.output import ordered, write
     from kproto.spark.words import caveats, coverage
 
     job = JOBS[options.job]
-    with open_input(spark, options.dir, options.group).read_once(*job.reads_with(options)) as source:
+    opened, names = open_input(spark, options.dir, options.group), job.reads_with(options)
+    if names is None:
+        _write_rows(job.run(opened, options), options)
+        return
+    with opened.read_once(*names) as source:
         for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
             _print_line(f"{options.program.name}: {line}")
         rows = job.run(source, options)
         if options.job == "retention-audit":
             rows = rows.persist()
-        note = write(ordered(rows, job.order), options.format, options.output, options.limit)
-        if note is not None:
-            _print_line(f"{options.program.name}: {note}")
+        _write_rows(rows, options)
         if options.job == "retention-audit":
             text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
             _print_line(f"{options.program.name}: {text}")
+
+
+def _write_rows(rows: DataFrame, options: Namespace) -> None:
+    from kproto.spark.output import ordered, write
+
+    note = write(ordered(rows, JOBS[options.job].order), options.format, options.output, options.limit)
+    if note is not None:
+        _print_line(f"{options.program.name}: {note}")
 
 
 def _versions(spark: SparkSession, options: Namespace) -> None:

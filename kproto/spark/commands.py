@@ -27,16 +27,17 @@ class Job:
 
     summary: str
     run: Callable[[Input, Namespace], DataFrame]
-    reads: tuple[str, ...] | Callable[[Namespace], tuple[str, ...]]
-    """The names of what it reads, for `kproto.spark.input.Input.read_once`, or a function of the options."""
+    reads: tuple[str, ...] | Callable[[Namespace], tuple[str, ...]] | None
+    """The names of what it reads, for `kproto.spark.input.Input.read_once`, or a function of the options; None: records
+    that no table has, and no coverage."""
     order: tuple[str, ...]
     """Columns to sort by; a minus sorts in descending order. Nulls come last."""
     options: tuple[str, ...] = ()
     compaction: str | None = None
     """What compaction hides from these rows; None: nothing."""
 
-    def reads_with(self, options: Namespace) -> tuple[str, ...]:
-        """Return the names of what it reads with some options."""
+    def reads_with(self, options: Namespace) -> tuple[str, ...] | None:
+        """Return `reads` with some options."""
         return self.reads(options) if callable(self.reads) else self.reads
 
 
@@ -138,10 +139,17 @@ def _check(source: Input, _options: Namespace) -> DataFrame:
     return check(source.commits, source.group_metadata, source.log_batches, source.cleaned)
 
 
-def _transactions(source: Input, options: Namespace) -> DataFrame:
-    from kproto.spark.jobs import transactions
+def _assignments(source: Input, _options: Namespace) -> DataFrame:
+    from kproto.spark.jobs import assignments
 
-    return transactions(source.transaction_states, at=time_of(source, options))
+    return assignments(source.assignment_records, source.topic_names)
+
+
+def _transactions(source: Input, options: Namespace) -> DataFrame:
+    from kproto.spark.jobs.transactions import newest_ts, transactions
+
+    states = source.transaction_states.persist()
+    return transactions(states, at=options.at or max(source.end_ts, newest_ts(states) or source.end_ts))
 
 
 JOBS = {
@@ -226,6 +234,12 @@ JOBS = {
         _check,
         ("commits", "group_metadata", "log_batches"),
         ("invariant", "group_id", "topic", "partition", "log_partition", "log_offset", "value"),
+    ),
+    "assignments": Job(
+        "the owner of each partition in each classic and KIP-848 group",
+        _assignments,
+        None,
+        ("group_id", "topic", "topic_id", "partition", "member_id"),
     ),
     "transactions": Job(
         "the state of each transactional id; needs the logs of __transaction_state in the same directory",

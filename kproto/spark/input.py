@@ -132,6 +132,20 @@ class Input:
         return self.log_batches
 
     @property
+    def assignment_records(self) -> DataFrame:
+        """The partitions of members, by record.
+
+        Raises:
+            NoLog: they are not in the input.
+        """
+        raise NoLog(f"{self.path}: tables have no assignments: give a log")
+
+    @property
+    def topic_names(self) -> DataFrame:
+        """The names of topics, by `topic_id`, as far as the input has them."""
+        return self.spark.createDataFrame([], "topic_id string, name string")
+
+    @property
     def transaction_states(self) -> DataFrame:
         """The records of `__transaction_state`.
 

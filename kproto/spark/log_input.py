@@ -133,6 +133,16 @@ class LogInput(Input):
         )
 
     @property
+    def assignment_records(self) -> DataFrame:
+        return self._of_groups(self._reader("assignments").load(self._path))
+
+    @property
+    def topic_names(self) -> DataFrame:
+        names = read_identity(find_partitions(self.path, None)).topic_ids
+        rows = [(topic_id, topic) for topic, topic_id in names.items()]
+        return self.spark.createDataFrame(rows, "topic_id string, name string")
+
+    @property
     def transaction_states(self) -> DataFrame:
         for partition in find_partitions(self.path, (TRANSACTIONS_TOPIC,)):
             if partition.topic != TRANSACTIONS_TOPIC:  # the path is that of one partition

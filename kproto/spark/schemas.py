@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import (
+    ASSIGNMENT_RECORDS,
     COMMITS,
     GROUP,
     GROUP_METADATA,
@@ -191,6 +192,23 @@ CHECK = declare(
     ("value", Type.BIGINT, "what is there instead: the offset, the generation, the partition, the next offset"),
 )
 
+ASSIGNMENTS = declare(
+    "assignments",
+    "A row for each partition and member that owns it.",
+    GROUP,
+    ("kind", Type.STRING, "classic or consumer (KIP-848)"),
+    ("topic", Type.STRING, "the topic; null: the input does not have the name of the id"),
+    ("topic_id", Type.STRING, "as Kafka's tools print it; null: the record has the name only"),
+    ("partition", Type.INT, "the partition"),
+    ("member_id", Type.STRING, "the owner"),
+    ("epoch", Type.INT, "the generation; of kind consumer, the epoch of the member"),
+    ("revoked", Type.BOOLEAN, "the member has to give it up"),
+    ("since_ts", Type.TIMESTAMP, "the time of the record"),
+    ("owners", Type.BIGINT, "members that own the partition in this group: more than 1 is an error"),
+    ("log_partition", Type.INT, "the partition of `__consumer_offsets`"),
+    ("log_offset", Type.BIGINT, "the record there"),
+)
+
 TRANSACTIONS = declare(
     "transactions",
     "A row for each transactional id.",
@@ -256,6 +274,8 @@ TABLES = {
         CHECK,
         TRANSACTION_STATES,
         TRANSACTIONS,
+        ASSIGNMENT_RECORDS,
+        ASSIGNMENTS,
         LAG,
         REWINDS,
         STALLED,

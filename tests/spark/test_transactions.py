@@ -56,6 +56,16 @@ def test_a_transaction_hangs_after_its_timeout(tmp_path: Path, capsys: pytest.Ca
         assert (row["open_ms"], row["hanging"]) == (open_ms, hanging)
 
 
+def test_the_default_time_is_the_newest_of_both_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = while_open(tmp_path)
+    (row,) = states(capsys, log)
+    assert row["open_ms"] == 1_560  # the newest record of the offsets topic is of 22:53:31.091
+    shutil.rmtree(log / "__consumer_offsets-0")
+    shutil.copytree(LOGS / "2.0.1" / "__consumer_offsets-0", log / "__consumer_offsets-0")
+    (row,) = states(capsys, log)
+    assert row["open_ms"] == 0  # the offsets topic is older
+
+
 def test_spark_returns_the_same(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = while_open(tmp_path)
     code, out, _ = run(*words(log))

@@ -6,6 +6,7 @@ runs a Spark action, so its rows may come from a log, from tables, from a stream
 
 from __future__ import annotations
 
+from kproto.spark.jobs.assignments import assignments
 from kproto.spark.jobs.check import check
 from kproto.spark.jobs.expiry import expiry
 from kproto.spark.jobs.hot_partitions import hot_partitions
@@ -21,6 +22,7 @@ from kproto.spark.jobs.versions import versions
 from kproto.spark.jobs.what_if import what_if
 
 __all__ = [
+    "assignments",
     "check",
     "expiry",
     "hot_partitions",

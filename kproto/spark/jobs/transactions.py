@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.spark.engine import F
+from kproto.spark.input import moment_of
 from kproto.spark.schemas import TRANSACTIONS, select_columns
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """The states from the first partition of a transaction to the last end marker."""
 _KEPT = ("tombstone", "state", "producer_id", "producer_epoch", "timeout_ms", "started_ts", "updated_ts", "partitions")
+
+
+def newest_ts(states: DataFrame) -> datetime | None:
+    """Return the time of the newest record; None: there is none."""
+    newest = states.agg(F.unix_micros(F.max("log_ts"))).collect()[0][0]
+    return None if newest is None else moment_of(newest)
 
 
 def transactions(states: DataFrame, *, at: datetime) -> DataFrame:

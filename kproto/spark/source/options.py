@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.reading import DECODERS
-from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, TRANSACTION_STATES, Table
+from kproto.arrow.schemas import (
+    ASSIGNMENT_RECORDS,
+    COMMITS,
+    GROUP_METADATA,
+    LATEST,
+    LOG_BATCHES,
+    TRANSACTION_STATES,
+    Table,
+)
 from kproto.errors import UsageError
 from kproto.logs.files import TRANSACTIONS_TOPIC
 from kproto.records.partitioning import OFFSETS_TOPIC
@@ -26,6 +34,7 @@ VIEWS: dict[str, Table] = {
     "candidates": COMMITS,
     "batches": LOG_BATCHES,
     "groups": GROUP_METADATA,
+    "assignments": ASSIGNMENT_RECORDS,
     "transactions": TRANSACTION_STATES,
     "coverage": COVERAGE,
 }
@@ -56,6 +65,7 @@ class Options:
     - latest: the offsets that are valid at the end of the log (`latest`); one task reads all of a partition
     - candidates: of the rows of records, the last counted and the last pending one of each key in each task; enough to
       compute latest and expiry in a job that splits partitions
+    - assignments: a row for each partition of a member in a record (`assignment_records`)
     - transactions: a row for each record of `__transaction_state` (`transaction_states`)
     - coverage: counts of what was read, a row for each part of a partition that a task read (`coverage`)
     - scan: rows of several tables, coverage too, from one pass; jobs use it with the option ``scan``

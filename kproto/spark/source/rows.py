@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kproto.arrow.assignment_rows import assignment_rows
 from kproto.arrow.batch_rows import batch_rows
 from kproto.arrow.decoding import View
 from kproto.arrow.last_rows import LastRows
@@ -36,6 +37,10 @@ def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[s
         case "batches":
             for wanted in ranges:
                 yield from batch_rows(wanted)
+        case "assignments":
+            for wanted in ranges:
+                for rows in assignment_rows(wanted, check_crc=options.check_crc):
+                    yield _of_groups(rows, groups)
         case "transactions":
             for wanted in ranges:
                 yield from transaction_rows(wanted, check_crc=options.check_crc)
@@ -59,10 +64,12 @@ def _decoded(wanted: OffsetRange, options: Options, groups: frozenset[str] | Non
     view = DECODER_VIEWS[options.view]
     for decoded in RangeReader(wanted, view, decoder=options.decoder, check_crc=options.check_crc):
         rows = decoded.rows
-        if rows is not None and groups is not None:
-            rows = rows.filter(pc.is_in(rows["group_id"], pa.array(sorted(groups), pa.string())))
-        if rows is not None and len(rows):
+        if rows is not None and len(rows := _of_groups(rows, groups)):
             yield rows
+
+
+def _of_groups(rows: pa.RecordBatch, groups: frozenset[str] | None) -> pa.RecordBatch:
+    return rows if groups is None else rows.filter(pc.is_in(rows["group_id"], pa.array(sorted(groups), pa.string())))
 
 
 def _last_rows(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[str] | None) -> Batches:
