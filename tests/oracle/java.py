@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.oracle.builds import cached_build
+from tests.oracle.processes import FAST_START
 from tests.requirements import need_java, need_javac
 
-JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
+JVM_FLAGS = ("-Xmx256m", *FAST_START.split(), "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
 """For a short start-up: most of these programs run for half a second."""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kproto.spark.session import FOR_SMALL_INPUT
+from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS
+from tests.oracle.processes import FAST_START
 
 LOCAL = FOR_SMALL_INPUT | {
+    JAVA_OPTIONS: FAST_START,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",

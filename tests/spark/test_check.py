@@ -16,7 +16,6 @@ from kproto.spark.schemas import CHECK
 from tests.fixture_files import FIXTURES, GOLDEN, offsets_log
 from tests.spark.duck import assert_rows
 from tests.spark.rows import at, batch, commit, frame, group, group_gone
-from tests.spark.scans import Run
 
 LOGS = [path for folder in (FIXTURES / "offsets-logs", GOLDEN) for path in sorted(folder.glob("*/*")) if path.is_dir()]
 SEVERAL = offsets_log("several-partitions", "2.8.2")
@@ -88,9 +87,3 @@ def test_rows_that_break_invariants(either: SparkSession) -> None:
     gap = ("missing offsets", None, "t", 0, None, None, at(4), 10, 12)
     assert_rows(jobs.check(*tables, cleaned), CHECK, [*expected, gap])
     assert_rows(jobs.check(*tables, None), CHECK, expected)
-
-
-def test_spark_finds_the_same(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    log = offsets_log("no-records", "2.8.2")
-    assert run("check", log, "--format", "jsonl")[:2] == (0, "")
-    assert check(log, capsys) == []
