@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.oracle import class_archives
 from tests.oracle.ports import HOST, free_port
 from tests.oracle.processes import KILL, TERMINATE, alive, end, heap_size, java, log_level, spawn
-from tests.oracle.releases import CACHE, OracleError, fetch, find_class, number
+from tests.oracle.releases import CACHE, JARS, OracleError, fetch, find_class, number
 
 RUNNING = CACHE / "running"
 START_LIMIT_S = 90.0
@@ -120,10 +121,11 @@ def start(
 
 def stop(folder: Path) -> None:
     folder = folder.resolve()
-    for process in processes(folder):
-        end(process, TERMINATE)
-    _note(folder).unlink(missing_ok=True)
     state = State.read(folder)
+    for process in processes(folder):
+        if end(process, TERMINATE) and state is not None:
+            class_archives.keep(JARS / state.version, process)
+    _note(folder).unlink(missing_ok=True)
     if state is not None and not state.kept:
         shutil.rmtree(folder)
 
@@ -143,7 +145,8 @@ def start_node(folder: Path, node_id: int) -> None:
 def stop_node(folder: Path, node_id: int) -> None:
     """Stop one broker by a controlled shutdown; wait until the metadata of the others does not name it."""
     state, node = _state_and_node(folder, node_id)
-    end(node, TERMINATE)
+    if end(node, TERMINATE):
+        class_archives.keep(JARS / state.version, node)
     if node_id == 1 and not (state.folder / "zookeeper").exists():
         return  # this node is the controller: the others get no metadata update
     ports = [state.ports[i - 1] for i in state.up()]
@@ -306,7 +309,7 @@ def _format(folder: Path, jars: Path, node: Path) -> None:
 
 
 def _broker_command(folder: Path, jars: Path, node: Path) -> list[str]:
-    run = java(jars, folder / "conf", log_level(), heap_size())
+    run = java(jars, folder / "conf", log_level(), heap_size(), class_archives.use_or_write(jars, node))
     return [*run, "kafka.Kafka", str(node / "server.properties")]
 
 

@@ -7,10 +7,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.oracle import class_archives
 from tests.oracle.releases import classpath
 
 JAVA = str(Path(os.environ["JAVA_HOME"]) / "bin/java") if os.environ.get("JAVA_HOME") else "java"
-TERMINATE = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
+TERMINATE = ((signal.SIGTERM, 60.0), (signal.SIGKILL, 5.0))
+"""A broker that writes its archive of classes takes some seconds more."""
 KILL = ((signal.SIGKILL, 5.0),)
 
 
@@ -27,10 +29,14 @@ FAST_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOp
 """Most of the CPU of a Java that runs for seconds is spent on loading classes: the verifier has a tenth of it."""
 
 
-def java(jars: Path, conf: Path, level: str, heap: str) -> list[str]:
-    """Return the start of a command that runs a class of these jars; write its log configuration to `conf`."""
+def java(jars: Path, conf: Path, level: str, heap: str, archive: Sequence[str] | None = None) -> list[str]:
+    """Return the start of a command that runs a class of these jars; write its log configuration to `conf`.
+
+    ``archive``: flags of the archive of classes, if others than `class_archives.use` returns.
+    """
     flags = os.environ.get("KAFKA_JVM", FAST_START).split()
-    return [JAVA, f"-Xmx{heap}", *JVM, *flags, *_logging(conf, level), "-cp", classpath(jars)]
+    shared = class_archives.use(jars) if archive is None else archive
+    return [JAVA, f"-Xmx{heap}", *JVM, *flags, *shared, *_logging(conf, level), "-cp", classpath(jars)]
 
 
 def spawn(folder: Path, command: list[str]) -> "subprocess.Popen[bytes]":
@@ -53,16 +59,20 @@ def alive(process: Path) -> int | None:
     return int(pid) if not dead and start_time == _start_time(pid) else None
 
 
-def end(process: Path, signals: Sequence[tuple[signal.Signals, float]]) -> None:
-    """Send the signals in turn until the process has ended, with a time limit for each."""
+def end(process: Path, signals: Sequence[tuple[signal.Signals, float]]) -> bool:
+    """Send the signals in turn until the process has ended, with a time limit for each; return whether the first one
+    was enough."""
     pid = alive(process)
+    sent = 0
     for number_of_signal, limit_s in signals:
         limit = time.monotonic() + limit_s
         if pid and alive(process):
             os.kill(pid, number_of_signal)
+            sent += 1
         while alive(process) and time.monotonic() < limit:
             time.sleep(0.05)
     (process / "pid").unlink(missing_ok=True)
+    return sent == 1
 
 
 def _logging(folder: Path, level: str) -> list[str]:
