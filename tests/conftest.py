@@ -9,7 +9,9 @@ KPROTO_COVERAGE measures branch coverage (`tests.branch_coverage`).
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,6 +56,18 @@ def _order(item: pytest.Item) -> int:
         return 2
     fixtures: tuple[str, ...] = getattr(item, "fixturenames", ())
     return 1 if item.get_closest_marker("slow") is not None and "spark" not in fixtures else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Have each test begin with the logger as it was: commands that a test runs in this process configure it."""
+    log = logging.getLogger("kproto")
+    handlers, level, propagate = list(log.handlers), log.level, log.propagate
+    try:
+        return (yield)
+    finally:
+        log.handlers[:], log.propagate = handlers, propagate
+        log.setLevel(level)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -67,7 +67,13 @@ def hello(broker: Broker) -> socket.socket:
 def shaken(broker: Broker) -> socket.socket:
     """TLS without a byte of SASL in it."""
     client = SecuredClient(broker.bootstrap_servers, trusting(broker))
+    # The client's last message of the handshake is on its way when the client's own end of it is done.
+    wait_until(lambda: broker._call(_handshakes_ended), "the end of the handshake")
     return client.socket
+
+
+def _handshakes_ended(server: Any) -> bool:
+    return all(transport._socket.version for transport in server.nodes.listeners[1].transports)
 
 
 def begin_sasl(*steps: Callable[[Client], None]) -> Begin:
