@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from datetime import datetime
 from time import monotonic
@@ -42,6 +43,9 @@ CONTROL_URL = "KPROTO_CONTROL_URL"
 KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 FORWARDED = (*KEYBOARD_SIGNALS, *ENDING_SIGNALS)
+
+SIGNALS_CHECK_S = 0.25
+"""The longest time until a signal is forwarded."""
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
@@ -118,9 +122,27 @@ def _run_command(command: tuple[str, ...], variables: dict[str, str]) -> int:
         except OSError as error:
             raise CannotRun(f"can't run {command[0]!r}: {error.strerror}", NOT_EXECUTABLE) from None
         forwarding.to(process)
-        code = process.wait()
+        code = _exit_code(process)
         forwarding.end_descendants()
     return SIGNALED - code if code < 0 else code
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the command's end, and return its exit code.
+
+    Python notes a signal when it arrives, and calls the handler when this thread next runs Python code. So the thread
+    never waits long: a signal that arrives just before a wait would be forwarded only at the command's end.
+    """
+    ended = threading.Event()
+
+    def wait() -> None:
+        process.wait()
+        ended.set()
+
+    threading.Thread(target=wait, name="kproto run: command", daemon=True).start()
+    while not ended.wait(SIGNALS_CHECK_S):
+        pass
+    return process.wait()
 
 
 @contextmanager
