@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 RECORDED = ROOT / "fixtures/conform/clients.json"
 TABLE = ROOT / "tests/clients/CONFORMANCE.md"
 TIMEOUT_S = 30.0
+PACKAGE_DIRECTORY = re.compile(r"/\S*/(?=(?:pkg/mod|node_modules)/)")
+"""Where a machine keeps the packages that the last line of a client's error names."""
 SIGNS = {Grade.PASS: "+", Grade.NOT_OFFERED: "-", Grade.DEGRADED: "d", Grade.FAIL: "**F**"}
 COUNTED = (Grade.PASS, Grade.DEGRADED, Grade.FAIL, Grade.NOT_OFFERED)
 
@@ -114,7 +117,7 @@ def main() -> None:
         for each in report.verdicts:
             if before.get(each.case.name, each.grade) != each.grade:
                 sys.stdout.write(f"{name}: {each.case.name}: {each.grade}, was {before[each.case.name]}\n")
-        cases = {each.case.name: [each.grade.value, each.reason] for each in report.verdicts}
+        cases = {each.case.name: [each.grade.value, PACKAGE_DIRECTORY.sub("", each.reason)] for each in report.verdicts}
         known = recorded[name]["cases"] if name in recorded else {}
         merged = known | cases
         recorded[name] = {"version": copier.version, "cases": {case: merged[case] for case in CASES if case in merged}}
