@@ -6,9 +6,9 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.decoding import micros
-from kproto.arrow.range_records import records_of
+from kproto.arrow.range_records import range_rows
 from kproto.arrow.record_rows import GROUP_TYPE
-from kproto.arrow.reference import kind_of_damage, to_arrow
+from kproto.arrow.reference import kind_of_damage
 from kproto.arrow.schemas import ASSIGNMENT_RECORDS
 from kproto.errors import DecodeError
 from kproto.logs.batches import reason_of
@@ -42,15 +42,12 @@ NOTHING: Owned = (None, None, None, None)
 
 
 def assignment_rows(wanted: OffsetRange, *, check_crc: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range.
+    """Return the rows of a range.
 
     Raises:
         CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
-    for records in records_of(wanted, check_crc=check_crc):
-        rows = [row for placed, record in records for row in _rows(wanted.partition.number, placed, record)]
-        if rows:
-            yield to_arrow(ASSIGNMENT_RECORDS, rows)
+    return range_rows(wanted, ASSIGNMENT_RECORDS, _rows, check_crc=check_crc)
 
 
 def _rows(log_partition: int | None, placed: PlacedBatch, record: Record) -> Iterator[Row]:

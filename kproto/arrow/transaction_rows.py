@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.arrow.decoding import micros
-from kproto.arrow.range_records import records_of
-from kproto.arrow.reference import to_arrow
+from kproto.arrow.range_records import range_rows
 from kproto.arrow.schemas import TRANSACTION_STATES
 from kproto.errors import DecodeError
 from kproto.logs.batches import reason_of
@@ -34,15 +33,12 @@ STATES = {status: status.name.title().replace("_", "") for status in Transaction
 
 
 def transaction_rows(wanted: OffsetRange, *, check_crc: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range.
+    """Return the rows of a range.
 
     Raises:
         CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
-    for records in records_of(wanted, check_crc=check_crc):
-        rows = [row for placed, record in records for row in _rows(wanted.partition.number, placed, record)]
-        if rows:
-            yield to_arrow(TRANSACTION_STATES, rows)
+    return range_rows(wanted, TRANSACTION_STATES, _rows, check_crc=check_crc)
 
 
 def _rows(log_partition: int | None, placed: PlacedBatch, record: Record) -> list[Row]:
