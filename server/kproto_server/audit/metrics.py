@@ -16,7 +16,6 @@ from kproto.messages import APIS
 from kproto_server.observation.observed import ClientSeen, RequestsSeen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
 METRIC = "deprecatedrequests"
@@ -50,7 +49,8 @@ class Metrics:
         """Counts of requests that Kafka 4.0 does not serve, those that are 0 included."""
         self.unreadable_count: int = 0
         """Samples of the metric without request or version."""
-        self._clients: list[ClientSeen] = []
+        self.clients: list[ClientSeen] = []
+        """A client for each sample; its client id is not known."""
 
     def read(self, stream: BinaryIO) -> None:
         """Read the text of one broker."""
@@ -58,10 +58,6 @@ class Metrics:
             text = line.decode(errors="replace")
             if METRIC in text.lower() and not text.startswith("#"):
                 self._read(text)
-
-    def clients(self) -> Iterator[ClientSeen]:
-        """Yield a client for each sample; its client id is not known."""
-        yield from self._clients
 
     def _read(self, text: str) -> None:
         if bean := _MBEAN.match(text):
@@ -88,7 +84,7 @@ class Metrics:
             return
         self.sample_count += 1
         if count:
-            self._clients.append(_client(labels, RequestsSeen(api_key, int(version), count)))
+            self.clients.append(_client(labels, RequestsSeen(api_key, int(version), count)))
 
 
 def _client(labels: dict[str, str], row: RequestsSeen) -> ClientSeen:

@@ -60,7 +60,7 @@ class Sources:
             replace(seen, negotiates=seen.negotiates or bool(seen.software_name))
             for seen in self._observations.snapshot().clients
         ]
-        return merged([*clients, *self.metrics.clients(), *self.reports.clients])
+        return merged([*clients, *self.metrics.clients, *self.reports.clients])
 
     def read(self) -> SourcesRead:
         """Return what the report says of the files."""

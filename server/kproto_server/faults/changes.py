@@ -58,8 +58,10 @@ def _with_records(response: Any, changed: Callable[[bytes], bytes]) -> Any:
         if field.type.kind == "records" and value and len(value) > CRC_POSITION:
             changes[field.name] = changed(bytes(value))
         elif inside is not None and value is not None and _has_records(inside):
-            of_each = tuple(_with_records(one, changed) for one in value) if field.type.kind == "array" else None
-            changes[field.name] = _with_records(value, changed) if of_each is None else of_each
+            if field.type.kind == "array":
+                changes[field.name] = tuple(_with_records(one, changed) for one in value)
+            else:
+                changes[field.name] = _with_records(value, changed)
     return response.replace(**changes) if changes else response
 
 

@@ -37,7 +37,7 @@ def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQ
         return _not_hosted(request)
     cluster = context.cluster
     end = cluster.version
-    voters = [node for _, node in sorted(cluster.nodes.items()) if node.registered]
+    voters = cluster.counted_nodes()
     partition = DescribeQuorumResponsePartitionData(
         partition_index=0,
         error_code=ErrorCode.NONE,

@@ -49,10 +49,11 @@ def truncate(state: BrokerState, topic: str, index: int, end_offset: int) -> Non
 
     ``end_offset``: where a batch begins.
     """
-    partition = state.cluster.topics[topic].partitions[index]
+    of_topic = state.cluster.topics[topic]
+    partition = of_topic.partitions[index]
     partition.leader_epoch += 1
-    state.log_manager.data_of(state.cluster.topics[topic], partition).truncate(end_offset)
-    state.cluster.version += 1
+    state.log_manager.data_of(of_topic, partition).truncate(end_offset)
+    state.cluster.changed()
 
 
 def _loaded(unavailable: dict[int, int], index: int) -> None:
