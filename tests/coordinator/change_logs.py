@@ -15,6 +15,7 @@ from kproto_server.requests.deferred import DeferredResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kproto.records.record import Record
     from kproto_server.coordinator.change_log import Change, ResponseT
 
 
@@ -44,10 +45,12 @@ class RecordingLog:
         self._responses: list[DeferredResponse] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        self.appended.append(_read(partition, change, batch, record_count))
         found = read_batch(batch)
-        assert found is not None
-        self.removed.append([record.key for record in found[0].records() if record.value is None and record.key])
+        assert found is not None, "a whole batch"
+        records = found[0].records()
+        assert (found[1], len(records)) == (len(batch), record_count)
+        self.appended.append(_read(partition, change, records))
+        self.removed.append([record.key for record in records if record.value is None and record.key])
         self._changes.append(change)
         if not self.waits:
             self.settle()
@@ -84,11 +87,7 @@ class RecordingLog:
             after.complete()
 
 
-def _read(partition: int, change: Change, batch: bytes, record_count: int) -> Appended:
-    found = read_batch(batch)
-    assert found is not None, "a whole batch"
-    records = found[0].records()
-    assert (found[1], len(records)) == (len(batch), record_count)
+def _read(partition: int, change: Change, records: Iterable[Record]) -> Appended:
     offsets: list[tuple[str, int, int | None]] = []
     removes_group = False
     for record in records:
