@@ -19,6 +19,7 @@ from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import build_record_batch
 from kproto_server.handlers import HANDLED
+from kproto_server.partition_log.record_budget import DECODED_RECORDS_MAX, MESSAGE_COST
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.requests.endpoint import elements_max
 from tests.codec.strategies import made
@@ -136,6 +137,10 @@ def _batch(count: int, key: bytes | None = b"k", compression: Compression = Comp
     return build_record_batch(records, compression=compression)
 
 
+def _messages(count: int) -> bytes:
+    return build_message_set([Record(b"k", b"", timestamp=1)] * count, magic=1)
+
+
 @cache
 def _bomb() -> bytes:
     """Return a batch of 1 MB that has 100 MB when it is decompressed, in one record."""
@@ -151,7 +156,8 @@ RECORDS: dict[str, Make] = {
     "one large record": cache(lambda: build_record_batch([Record(b"k", bytes(900_000))])),
 }
 MESSAGES: dict[str, Make] = {
-    "many small messages": cache(lambda: build_message_set([Record(b"k", b"", timestamp=1)] * 25_000, magic=1)),
+    "as many messages as are accepted": cache(lambda: _messages(DECODED_RECORDS_MAX // MESSAGE_COST)),
+    "more messages than are accepted": cache(lambda: _messages(25_000)),
     "many compressed messages": cache(
         lambda: build_message_set(
             [Record(b"k", b"", offset=offset, timestamp=1) for offset in range(100_000)],

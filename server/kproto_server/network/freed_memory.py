@@ -9,6 +9,11 @@ the broker three times the processor time. Once a block of a larger size was fre
 SMALLEST_BLOCK_BYTES = 3 << 19
 """At first 3 MB are kept: more would show in the memory of a committed offset."""
 
+LARGE_MESSAGE_BYTES = 64 << 10
+LARGE_MESSAGE_BLOCK_BYTES = 8 << 20
+"""A client with large messages sends or gets several of them at a time: with 3 MB kept, `bench throughput` consumes at
+360 to 390 MB/s with a data directory; with 16 MB, at 600 to 640."""
+
 LARGEST_BLOCK_BYTES = 16 << 20
 """At most 32 MB are kept."""
 
@@ -28,7 +33,8 @@ class FreedMemory:
     def keep_for(self, message_bytes: int) -> None:
         """Have as much kept as further requests or responses of this size need."""
         if self._block_bytes < LARGEST_BLOCK_BYTES:
-            block_bytes = min(max(message_bytes * BLOCK_SHARE, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
+            least = SMALLEST_BLOCK_BYTES if message_bytes < LARGE_MESSAGE_BYTES else LARGE_MESSAGE_BLOCK_BYTES
+            block_bytes = min(max(message_bytes * BLOCK_SHARE, least), LARGEST_BLOCK_BYTES)
             if block_bytes > self._block_bytes:
                 self._block_bytes = block_bytes
                 bytes(block_bytes)  # freed at once

