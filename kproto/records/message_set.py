@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import zlib
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from struct import Struct
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kproto.declaration import Int8, Int32, Int64, NullableBytes, UInt32, since
 from kproto.errors import CorruptBatch, DecodeError, EncodeError, TooManyElements
@@ -41,6 +42,14 @@ CHECKED_FROM = MAGIC_POSITION
 ATTRIBUTES_POSITION = MAGIC_POSITION + 1
 TIMESTAMP_POSITION = MAGIC_POSITION + 2
 """In magic 1."""
+
+
+VALUE_SIZE_BYTES = 4
+_HEADS = Struct(">qiIbbi"), Struct(">qiIbbqi")
+"""By magic: what a message has before its key, the size of the key included."""
+_read_head = tuple(head.unpack_from for head in _HEADS)
+_HEAD_SIZES = tuple(head.size for head in _HEADS)
+_new: Any = tuple.__new__
 
 
 class LegacyMessage(Message, versions=(0, 1)):
@@ -154,6 +163,35 @@ def read_legacy_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
             reason = f"{message.crc:08x}, but its content has {crc:08x}"
             raise CorruptBatch("LegacyMessage.crc", position + CRC_POSITION, reason)
     return LegacyBatch(message, end - position), end
+
+
+def read_plain_messages(data: bytes, magic: int, *, count_max: int = UNLIMITED) -> tuple[list[Record], int]:
+    """Return the records of the first uncompressed messages of a message set, and the position after them.
+
+    They end before anything else: a wrapper, a message of another magic, one that is truncated or wrong in any way, or
+    with ``count_max``. `read_legacy_batch` reads such a message, or says what is wrong with it; for each of these
+    messages it takes four times as long.
+    """
+    records: list[Record] = []
+    read_head, head_size = _read_head[magic], _HEAD_SIZES[magic]
+    position, last_start = 0, len(data) - head_size - VALUE_SIZE_BYTES
+    while position <= last_start and len(records) < count_max:
+        offset, size, crc, found_magic, attributes, *timestamp, key_size = read_head(data, position)
+        key_start = position + head_size
+        key_end = key_start if key_size < 0 else key_start + key_size
+        end = position + LOG_OVERHEAD + size
+        if found_magic != magic or attributes & COMPRESSION_MASK or not key_end + VALUE_SIZE_BYTES <= end <= len(data):
+            break
+        value_start = key_end + VALUE_SIZE_BYTES
+        value_size = int.from_bytes(data[key_end:value_start], "big", signed=True)
+        has_right_size = value_start + max(value_size, 0) == end
+        if not has_right_size or zlib.crc32(data[position + CHECKED_FROM : end]) != crc:
+            break
+        key = None if key_size < 0 else data[key_start:key_end]
+        value = None if value_size < 0 else data[value_start:end]
+        records.append(_new(Record, (key, value, (), timestamp[0] if timestamp else NO_TIMESTAMP, offset)))
+        position = end
+    return records, position
 
 
 def seal_legacy(message: LegacyMessage) -> bytes:

@@ -63,6 +63,8 @@ def varint(value: int) -> bytes:
     Raises:
         EncodeError: the value has more than 32 bits.
     """
+    if -64 <= value < 64:
+        return _ONE_BYTE[value]
     if not -0x80000000 <= value <= 0x7FFFFFFF:
         raise EncodeError("varint", f"{value} is not an int32")
     return _zigzag(value)
@@ -74,6 +76,8 @@ def varlong(value: int) -> bytes:
     Raises:
         EncodeError: the value has more than 64 bits.
     """
+    if -64 <= value < 64:
+        return _ONE_BYTE[value]
     if not -(1 << 63) <= value < 1 << 63:
         raise EncodeError("varlong", f"{value} is not an int64")
     return _zigzag(value)
@@ -82,3 +86,7 @@ def varlong(value: int) -> bytes:
 def _zigzag(value: int) -> bytes:
     value = value << 1 if value >= 0 else ~(value << 1)
     return UVARINTS[value] if value < 0x80 else long_uvarint(value)
+
+
+_ONE_BYTE = tuple(_zigzag(value) for value in (*range(64), *range(-64, 0)))
+"""By value, negative ones counted from the end: most numbers of a record are in it."""

@@ -11,7 +11,13 @@ from kproto.message_codec import message_codec
 from kproto.records.batch_header import APPEND_TIME
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression, compress
-from kproto.records.message_set import LegacyMessage, build_message_set, read_legacy_batch, seal_legacy
+from kproto.records.message_set import (
+    LegacyMessage,
+    build_message_set,
+    read_legacy_batch,
+    read_plain_messages,
+    seal_legacy,
+)
 from kproto.records.record import Record, RecordHeader
 from tests.records.made import rising_records
 
@@ -213,3 +219,36 @@ def test_the_generated_and_the_interpreted_codec_agree(magic: int) -> None:
 def test_bit_3_is_ignored_in_magic_0() -> None:
     data = by_hand(5, 0, APPEND_TIME, KEY_AND_VALUE)
     assert not read_legacy_batch(data)[0].has_append_time
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_plain_messages_are_read_as_one_by_one_up_to_the_first_that_is_wrong(magic: int) -> None:
+    """Each byte of a message set is changed in turn; `read_batches` says which messages before it are right."""
+    timestamp = 99 if magic else -1
+    records = [
+        Record(key, value, timestamp=timestamp, offset=3) for key in (None, b"", b"k") for value in (None, b"v1")
+    ]
+    messages = build_message_set(records, magic=magic)
+    wrapper = build_message_set(records[:1], magic=magic, compression=Compression.GZIP)
+    other = build_message_set([Record(b"k", b"v1")], magic=0) if magic else V1
+    for behind in (b"", wrapper, other, messages[:-1]):
+        for position in range(len(messages)):
+            for changed in {messages[position], 0, 0xFF, messages[position] ^ 1}:
+                data = messages[:position] + bytes((changed,)) + messages[position + 1 :] + behind
+                assert read_plain_messages(data, magic) == one_by_one(data, magic), (position, changed)
+    assert read_plain_messages(messages, magic, count_max=2)[0] == records[:2]
+
+
+def one_by_one(data: bytes, magic: int) -> tuple[list[Record], int]:
+    """Return what `read_plain_messages` returns, by the code that reads any batch."""
+    found: list[Record] = []
+    position = 0
+    try:
+        for batch in read_batches(data):
+            if batch.magic != magic or batch.compression is not Compression.NONE:
+                break
+            found += batch.records()
+            position += batch.size
+    except DecodeError:
+        pass
+    return found, position

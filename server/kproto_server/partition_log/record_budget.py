@@ -8,13 +8,13 @@ batches. DEVIATION: a real broker has no limit.
 from __future__ import annotations
 
 from kproto.errors import TooManyElements
-from kproto.records.message_set import LegacyBatch
+from kproto.records.message_set import LegacyBatch, read_plain_messages
 from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch
 
 DECODED_RECORDS_MAX = 30_000
 """Records of a request, if they have no headers."""
-MESSAGE_COST = 3
+MESSAGE_COST = 2
 """A message of magic 0 or 1 counts as so many records."""
 HEADERS_OF_RECORD = 2
 """So many headers count as one record more."""
@@ -48,6 +48,17 @@ class RecordBudget:
         records = batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES, headers_max=self._left)
         self._left -= sum(len(record.headers) for record in records)
         return records
+
+    def plain_messages(self, records: bytes, magic: int) -> tuple[list[Record], int]:
+        """Return the records of the first uncompressed messages, and the position after them.
+
+        Raises:
+            TooManyElements: as for `records_of`.
+        """
+        count_max = self._left // (MESSAGE_COST * HEADERS_OF_RECORD)
+        found, end = read_plain_messages(records, magic, count_max=count_max + 1)
+        self._take(len(found) * MESSAGE_COST)
+        return found, end
 
     def _take(self, record_count: int) -> None:
         self._left -= record_count * HEADERS_OF_RECORD

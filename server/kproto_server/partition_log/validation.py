@@ -27,7 +27,7 @@ from kproto.records.batch_header import (
 )
 from kproto.records.batches import read_batches
 from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
-from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN, Record
+from kproto.records.record import INT64_MAX, NO_TIMESTAMP, RECORD_SIZE_MIN, Record
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_checked_header, seal
 from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.log_config import UNLIMITED_MS
@@ -181,10 +181,11 @@ class Validation(NamedTuple):
     def _accept_message_set(self, partition: int, records: bytes) -> Accepted | Refused:
         """Build one batch from a message set. A truncated message at the end is left out: clients may send one."""
         config = self.config
-        found: list[Record] = []
-        magics: set[int] = set()
-        codecs: list[Compression] = []
-        for batch in read_batches(records):
+        magic = records[MAGIC_POSITION]
+        found, end = self.budget.decoded.plain_messages(records, magic)
+        magics = {magic} if found else set()
+        codecs = [Compression.NONE] * len(found)
+        for batch in read_batches(records, end):
             codecs.append(batch.compression)
             magics.add(batch.magic)
             found += self.budget.decoded.records_of(batch)
@@ -224,10 +225,13 @@ class Validation(NamedTuple):
 
     def _check_records(self, partition: int, records: list[Record]) -> Refused | None:
         """Refuse the whole batch if one record is invalid, with an error for each invalid record."""
+        first, last = self._certain_timestamps()
         errors = [
             error
             for index, record in enumerate(records)
-            if (error := self._check_record(partition, index, record)) is not None
+            # Nearly all records pass here: the call alone takes three times as long.
+            if not (record.key is not None and first <= record.timestamp <= last)
+            and (error := self._check_record(partition, index, record)) is not None
         ]
         return _refused_for(errors, self.behavior) if errors else None
 
@@ -247,6 +251,13 @@ class Validation(NamedTuple):
             f"The timestamp should be within {self._timestamp_range()}"
         )
         return RecordError(index, ErrorCode.INVALID_TIMESTAMP, message)
+
+    def _certain_timestamps(self) -> tuple[int, int]:
+        """Return the least and the greatest timestamp that are valid without Kafka's arithmetic, which wraps."""
+        before_max_ms, after_max_ms = self.config.timestamp_before_max_ms, self.config.timestamp_after_max_ms
+        first = 0 if before_max_ms is None else max(0, self.now_ms - before_max_ms)
+        last = self.now_ms if after_max_ms is None else self.now_ms + after_max_ms
+        return first, min(last, INT64_MAX)
 
     def _timestamp_range(self) -> str:
         """Return the valid timestamps as brokers print them: without a limit, the sum overflows."""
