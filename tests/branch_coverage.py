@@ -1,18 +1,24 @@
 """Branch coverage of protocol, coordinator, storage and network, measured while the whole suite runs.
 
 Measuring doubles the CPU time of a test, and most of the suite's time goes into tests that reach the measured code in
-other processes, or reach nothing that others do not. So only the tests that `is_measured` accepts are measured. The
-environment variable KPROTO_COVERAGE switches it on; each process of pytest then writes a data file of its own, for
-``coverage combine``.
+other processes, or reach nothing that others do not. So only the tests that `is_measured` accepts are measured, and the
+import of all modules, but not the collection of tests. The environment variable KPROTO_COVERAGE switches it on; each
+process of pytest then writes a data file of its own, for ``coverage combine``.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import coverage
 import pytest
+
+import kproto
+import kproto_server
 
 TESTS = Path(__file__).parent
 MEASURED = {
@@ -81,13 +87,26 @@ def is_measured(item: pytest.Item) -> bool:
     return parts[0] in MEASURED and not marked and not any(item.path.match(pattern) for pattern in UNMEASURED)
 
 
+def _import_all() -> None:
+    """Import the measured modules: what runs in them then is executed once, before anything of a test."""
+    omitted = coverage.Coverage().get_option("run:omit")
+    assert isinstance(omitted, list)
+    for package in (kproto, kproto_server):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            path = f"/{module.name.replace('.', '/')}.py"
+            if not any(fnmatch(path, str(pattern)) for pattern in omitted) and not path.endswith("/__main__.py"):
+                importlib.import_module(module.name)
+
+
 class BranchCoverage:
     """A plugin of pytest that measures the tests of one process."""
 
     def __init__(self) -> None:
         self._measurement = coverage.Coverage(data_suffix=True)
         self._is_on = False
-        self._switch(on=True)  # for what the collection imports
+        self._switch(on=True)
+        _import_all()
+        self._switch(on=False)
 
     def _switch(self, *, on: bool) -> None:
         if on and not self._is_on:

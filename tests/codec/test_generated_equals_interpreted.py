@@ -45,10 +45,11 @@ def same_types(one: Any, other: Any) -> bool:
     return not isinstance(one, tuple) or all(map(same_types, one, other))
 
 
-@each_layout
+@each_source
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_any_value_is_encoded_and_decoded(cls: type[Message], version: int, data: st.DataObject) -> None:
+def test_any_value_is_encoded_and_decoded(source: Source, data: st.DataObject) -> None:
+    cls, version, _ = source
     value = data.draw(messages(cls, version))
     check(cls, version, value, data.draw(st.binary(max_size=3)), data.draw(st.binary(max_size=20)))
 

@@ -47,7 +47,6 @@ NEWER_THAN_KIO = {
     ("UnregisterController", 0),
 }
 """Layouts of Kafka 4.3 and 4.4, which kio 0.6.5 lacks."""
-KNOWN = [(cls, version, kio_class(cls, version)) for cls, version in LAYOUTS if kio_class(cls, version) is not None]
 
 
 def wire_value(value: Any, kind: str) -> Any:
@@ -88,20 +87,22 @@ def compare(ours: Any, theirs: Any, version: int, path: str, kind: str) -> None:
         assert ours == wire_value(theirs, kind), path
 
 
-@pytest.mark.parametrize(
-    ("cls", "version", "kios"), KNOWN, ids=[f"{cls.__name__} v{version}" for cls, version, _ in KNOWN]
-)
-def test_kio_agrees(cls: type[Message], version: int, kios: Any) -> None:
-    codec = message_codec(cls, version)
-    for value in values(cls, version):
-        body = codec.encode(value)
-        entity, size = entity_reader(kios)(body, 0)
-        assert size == len(body)
-        same(value, entity, version, cls.__name__)
-        stream = io.BytesIO()
-        entity_writer(kios)(stream, entity)
-        assert stream.getvalue() == body
-        assert codec.decode(stream.getvalue(), 0) == (value, len(body))
+@pytest.mark.parametrize("cls", dict.fromkeys(cls for cls, _ in LAYOUTS), ids=lambda cls: cls.__name__)
+def test_kio_agrees_in_each_version_that_it_knows(cls: type[Message]) -> None:
+    for _, version in [layout for layout in LAYOUTS if layout[0] is cls]:
+        kios = kio_class(cls, version)
+        if kios is None:
+            continue  # the test below says which
+        codec = message_codec(cls, version)
+        for value in values(cls, version):
+            body = codec.encode(value)
+            entity, size = entity_reader(kios)(body, 0)
+            assert size == len(body), version
+            same(value, entity, version, f"{cls.__name__} v{version}")
+            stream = io.BytesIO()
+            entity_writer(kios)(stream, entity)
+            assert stream.getvalue() == body, version
+            assert codec.decode(stream.getvalue(), 0) == (value, len(body)), version
 
 
 def test_kio_lacks_only_retired_and_newer_layouts() -> None:

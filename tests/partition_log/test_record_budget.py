@@ -5,6 +5,8 @@ Method. A broker without sockets gets batches with as many records as are accept
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kproto.codes import ErrorCode
@@ -43,6 +45,10 @@ def messages(count: int) -> bytes:
     return build_message_set(records, magic=1, compression=Compression.GZIP)
 
 
+def plain_messages(count: int) -> bytes:
+    return build_message_set([Record(b"k", None, timestamp=1)] * count, magic=1)
+
+
 def large(size_bytes: int) -> bytes:
     return build_record_batch([Record(b"k", bytes(size_bytes), timestamp=1)], compression=Compression.GZIP)
 
@@ -63,21 +69,22 @@ def error(topic: str, *batches: bytes, version: int = 7) -> int:
 
 
 @pytest.mark.parametrize(
-    ("topic", "version", "accepted", "refused"),
+    ("topic", "version", "records", "accepted", "refused"),
     [
-        ("compacted", 7, batch(DECODED_RECORDS_MAX), batch(DECODED_RECORDS_MAX + 1)),
-        ("compacted", 7, with_headers(HEADERS_MAX), with_headers(HEADERS_MAX + 1)),
-        ("compacted", 7, with_headers(HEADERS_MAX // 2, 100), with_headers(HEADERS_MAX, 100)),
-        ("plain", 2, messages(MESSAGES_MAX), messages(MESSAGES_MAX + 1)),
-        ("compacted", 7, large(DECODED_CONTENT_MAX_BYTES - 100), large(DECODED_CONTENT_MAX_BYTES)),
+        ("compacted", 7, batch, (DECODED_RECORDS_MAX,), (DECODED_RECORDS_MAX + 1,)),
+        ("compacted", 7, with_headers, (HEADERS_MAX,), (HEADERS_MAX + 1,)),
+        ("compacted", 7, with_headers, (HEADERS_MAX // 2, 100), (HEADERS_MAX, 100)),
+        ("plain", 2, messages, (MESSAGES_MAX,), (MESSAGES_MAX + 1,)),
+        ("plain", 2, plain_messages, (MESSAGES_MAX,), (MESSAGES_MAX + 1,)),
+        ("compacted", 7, large, (DECODED_CONTENT_MAX_BYTES - 100,), (DECODED_CONTENT_MAX_BYTES,)),
     ],
-    ids=["records", "headers of a record", "headers of a batch", "messages", "bytes"],
+    ids=["records", "headers of a record", "headers of a batch", "messages in one", "messages", "bytes"],
 )
 def test_decoded_records_beyond_the_budget_are_too_large(
-    topic: str, version: int, accepted: bytes, refused: bytes
+    topic: str, version: int, records: Callable[..., bytes], accepted: tuple[int, ...], refused: tuple[int, ...]
 ) -> None:
-    assert error(topic, accepted, version=version) == 0
-    assert error(topic, refused, version=version) == ErrorCode.MESSAGE_TOO_LARGE
+    assert error(topic, records(*accepted), version=version) == 0
+    assert error(topic, records(*refused), version=version) == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_the_batches_of_a_request_share_its_budget() -> None:
