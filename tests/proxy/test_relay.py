@@ -8,14 +8,16 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import trio
 import trio.testing
 
 from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto_server.network.tls import TlsSocket
 from kproto_server.proxy.relay import PENDING_MAX, READ_MAX_BYTES, Relay
 from kproto_server.proxy.sockets import begin_tls
 from kproto_server.proxy.upstream import tls_context
@@ -35,28 +37,47 @@ PRODUCE = raw(0, 2, 1, b"\0\1" + LARGE)
 FETCHED = (len(LARGE) + 4).to_bytes(4, "big") + (1).to_bytes(4, "big") + LARGE
 
 
-@pytest.fixture(params=["plain", "tls"])
-def tls(request: pytest.FixtureRequest, tmp_path: Path) -> TlsFiles | None:
-    return TlsFiles(str(tmp_path), (HOST,), CertificateKind.AUTO) if request.param == "tls" else None
+class Tls(NamedTuple):
+    """Which sides have TLS."""
+
+    client: TlsFiles | None = None
+    broker: TlsFiles | None = None
+
+
+@pytest.fixture(params=["plain", "client", "broker"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Tls:
+    if request.param == "plain":
+        return Tls()
+    return Tls(**{request.param: TlsFiles(str(tmp_path), (HOST,), CertificateKind.AUTO)})
+
+
+def server_context(tls: TlsFiles) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tls.certificate_file, tls.key_file)
+    return context
 
 
 class Ends:
     """The far ends of a relay's sockets."""
 
-    def __init__(self, tls: TlsFiles | None) -> None:
-        """``tls``: of the broker; None: it has no TLS."""
+    def __init__(self, tls: Tls) -> None:
         near_client, far_client = socket.socketpair()
         near_broker, far_broker = socket.socketpair()
         near_client.setblocking(False)
         near_broker.setblocking(False)
-        self._near_client, self._near_broker = near_client, near_broker
-        self.client = trio.SocketStream(trio.socket.from_stdlib_socket(far_client))
+        self._near_client: socket.socket | TlsSocket = near_client
+        self._near_broker = near_broker
+        self.failures: list[str] = []
+        self.client: Stream = trio.SocketStream(trio.socket.from_stdlib_socket(far_client))
         self.broker: Stream = trio.SocketStream(trio.socket.from_stdlib_socket(far_broker))
         self._client_context: ssl.SSLContext | None = None
-        if tls is not None:
-            self._client_context = tls_context(str(tls.ca_file))
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(tls.certificate_file, tls.key_file)
+        if tls.client is not None:
+            self._near_client = TlsSocket(server_context(tls.client), near_client, self.failures.append)
+            context = tls_context(str(tls.client.ca_file))
+            self.client = trio.SSLStream(self.client, context, server_hostname=HOST, https_compatible=True)
+        if tls.broker is not None:
+            self._client_context = tls_context(str(tls.broker.ca_file))
+            context = server_context(tls.broker)
             self.broker = trio.SSLStream(self.broker, context, server_side=True, https_compatible=True)
         self.exchanges = new_exchanges()
         self.relay: Relay | None = None
@@ -73,12 +94,12 @@ class Ends:
         if self._client_context is not None:
             broker = await begin_tls(broker, self._client_context, HOST)
         self.relay = Relay(self._near_client, broker, self.exchanges)
-        with self._near_client, broker:
+        with closing(self._near_client), broker:
             await self.relay.run()
 
 
 @asynccontextmanager
-async def relaying(tls: TlsFiles | None = None) -> AsyncIterator[Ends]:
+async def relaying(tls: Tls = Tls()) -> AsyncIterator[Ends]:  # noqa: B008 - it does not change
     ends = Ends(tls)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ends.run)
@@ -101,7 +122,7 @@ async def all_blocked() -> None:
     await trio.testing.wait_all_tasks_blocked(0.05)
 
 
-async def test_a_broker_that_does_not_read_stops_the_client(tls: TlsFiles | None) -> None:
+async def test_a_broker_that_does_not_read_stops_the_client(tls: Tls) -> None:
     async with relaying(tls) as ends, trio.open_nursery() as nursery:
         nursery.start_soon(ends.send, ends.client, PRODUCE)
         await all_blocked()
@@ -109,7 +130,7 @@ async def test_a_broker_that_does_not_read_stops_the_client(tls: TlsFiles | None
         assert await received(ends.broker, len(PRODUCE)) == PRODUCE
 
 
-async def test_a_client_that_does_not_read_stops_the_broker(tls: TlsFiles | None) -> None:
+async def test_a_client_that_does_not_read_stops_the_broker(tls: Tls) -> None:
     async with relaying(tls) as ends, trio.open_nursery() as nursery:
         request = raw(0x7000, 0, 1)  # of an API that is not known: its response is not collected
         await ends.client.send_all(request)
@@ -154,7 +175,7 @@ async def test_requests_without_responses_stop_the_client() -> None:
         assert not ends.exchanges.pending
 
 
-async def test_the_last_requests_of_a_client_that_ends_arrive(tls: TlsFiles | None) -> None:
+async def test_the_last_requests_of_a_client_that_ends_arrive(tls: Tls) -> None:
     produce = raw(0, 2, 1, b"\0\0" + bytes(100_000))
     async with relaying(tls) as ends:
         await ends.client.send_all(produce)
@@ -167,7 +188,7 @@ async def test_the_last_requests_of_a_client_that_ends_arrive(tls: TlsFiles | No
         assert ends.relay.has_client_ended
 
 
-async def test_the_client_receives_the_last_responses_of_a_broker_that_ends(tls: TlsFiles | None) -> None:
+async def test_the_client_receives_the_last_responses_of_a_broker_that_ends(tls: Tls) -> None:
     async with relaying(tls) as ends:
         await ends.client.send_all(asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 1))
         await ends.broker.receive_some()

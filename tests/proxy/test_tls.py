@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from kproto_server.broker.broker import Broker
 from kproto_server.commandline import cli
+from kproto_server.proxy.upstream import tls_context
 from tests.network.raw_client import RawClient
 from tests.network.requests import node_addresses, topic_names
 from tests.proxy.proxies import proxy_of
@@ -78,3 +85,28 @@ def test_a_file_that_cannot_be_used_is_one_line(
         path.write_text(content)
     found = error_of(capsys, broker, "--upstream-tls-ca", str(path))
     assert found == f"kproto proxy: --upstream-tls-ca: {error.format(path)}\n"
+
+
+def test_the_files_of_a_certificate_are_checked(
+    broker: Broker, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = broker.tls.files
+    both, encrypted = tmp_path / "both.pem", tmp_path / "encrypted.pem"
+    both.write_bytes(files.client_certificate_file.read_bytes() + files.client_key_file.read_bytes())
+    key = load_pem_private_key(files.client_key_file.read_bytes(), None)
+    password = BestAvailableEncryption(b"p")
+    encrypted.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, password))
+    certificate, ca = str(files.client_certificate_file), ("--upstream-tls-ca", str(files.ca_file))
+    cases = [
+        ((certificate,), f"certificate: no certificate with its private key in PEM format in '{certificate}'"),
+        ((certificate, certificate), f"certificate: no certificate in PEM format in '{certificate}', or no "),
+        ((certificate, str(files.key_file)), "certificate: the private key is that of another certificate"),
+        ((certificate, str(encrypted)), f"key: the key in '{encrypted}' has a password: remove it"),
+        ((certificate, str(tmp_path / "k")), f"key: can't read '{tmp_path / 'k'}': No such file or directory"),
+        ((str(tmp_path / "c"),), f"certificate: can't read '{tmp_path / 'c'}': No such file or directory"),
+    ]
+    for paths, error in cases:
+        words = [word for pair in zip(("certificate", "key"), paths, strict=False) for word in pair]
+        words[::2] = [f"--upstream-tls-{name}" for name in words[::2]]
+        assert error_of(capsys, broker, *ca, *words).startswith(f"kproto proxy: --upstream-tls-{error}")
+    tls_context(str(files.ca_file), str(both))

@@ -10,6 +10,7 @@ import pytest
 
 from kproto_server.broker.tls import Tls
 from kproto_server.configuration.settings import Settings
+from kproto_server.network import tls
 from kproto_server.network.tls import TlsSocket
 from kproto_server.security.certificates import CertificateKind
 
@@ -17,9 +18,9 @@ from kproto_server.security.certificates import CertificateKind
 @cache
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return the contexts of a broker and of a client that trusts it."""
-    tls = Tls(CertificateKind.AUTO, [], Settings(), None)
-    found = tls.context(Settings()), ssl.create_default_context(cafile=str(tls.files.ca_file))
-    tls.close()
+    files = Tls(CertificateKind.AUTO, [], Settings(), None)
+    found = files.context(Settings()), ssl.create_default_context(cafile=str(files.files.ca_file))
+    files.close()
     return found
 
 
@@ -98,6 +99,11 @@ class Pair:
         data[random.randrange(5, len(data))] ^= 1 << random.randrange(8)
         self.pipe.arrived += data
 
+    def receive(self) -> bytes:
+        """Return what the broker's end reads of all that the client has written."""
+        self.pipe.arrived += self._out.read()
+        return read_arrived(self)
+
     def shake_hands(self) -> None:
         while True:
             try:
@@ -171,7 +177,7 @@ def test_damaged_bytes_end_the_connection_and_nothing_of_them_is_read(seed: int)
     pair.client.write(random.randbytes(100))
     pair.damage(random)
     with pytest.raises(ssl.SSLError):
-        read_damaged(pair)
+        read_arrived(pair)
     assert [reason.startswith("TLS: ") for reason in pair.failures] == [True]
 
 
@@ -182,12 +188,12 @@ def test_a_damaged_handshake_is_refused_or_waits(seed: int) -> None:
         pair.client.do_handshake()
     pair.damage(random)
     try:
-        assert read_damaged(pair) == b""
+        assert read_arrived(pair) == b""
     except ssl.SSLError:
         assert len(pair.failures) == 1
 
 
-def read_damaged(pair: Pair) -> bytes:
+def read_arrived(pair: Pair) -> bytes:
     """Return what the broker reads of the bytes that have arrived."""
     found = b""
     while pair.pipe.arrived:
@@ -196,3 +202,26 @@ def read_damaged(pair: Pair) -> bytes:
         except BlockingIOError:
             continue
     return found
+
+
+@pytest.mark.parametrize("unsent_max", [tls.UNSENT_MAX_BYTES, 1000])
+def test_what_arrives_is_read_while_the_client_reads_nothing(monkeypatch: pytest.MonkeyPatch, unsent_max: int) -> None:
+    """A proxy reads requests while a response is on its way; what may wait is limited."""
+    monkeypatch.setattr(tls, "UNSENT_MAX_BYTES", unsent_max)
+    pair = Pair()
+    pair.shake_hands()
+    pair.pipe.room = pair.pipe.sent_max = 100
+    data = memoryview(bytes(200_000))
+    left = data[pair.broker.send(data) :]
+    pair.client.write(b"request")
+    if unsent_max == 1000:
+        with pytest.raises(OSError, match="does not read"):
+            pair.receive()
+        return
+    assert pair.receive() == b"request"
+    found = b""
+    while left:
+        left = left[pair.broker.send(left) :]
+        pair.pump()
+        found += read_all(pair.client)
+    assert found == data

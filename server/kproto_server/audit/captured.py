@@ -73,7 +73,7 @@ class _Conversation(Exchanges):
             self.observations.forget(self.info)
             self._captured.broker_request_count += self._count
             return
-        if is_by_broker and self.served:
+        if is_by_broker:
             self.broker_closed()
         self.observations.disconnected(self.info)
         self._captured.request_count += self._count

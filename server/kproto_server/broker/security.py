@@ -122,16 +122,22 @@ class Security:
             self._signing_keys.begin(server)
         if has_own_stores(self._settings):
             server.state.cluster.read_stores_again = self._read_stores_again
-        tls, new_authentication = self.tls, self._new_authentication(server)
+        new_authentication = self._new_authentication(server)
         self._main_protocol = protocols.get("", self._main_protocol)
         for name, protocol in ({"": self._main_protocol} | dict(protocols)).items():
-            has_tls, has_sasl = protocol in WITH_TLS and tls is not None, protocol in WITH_SASL
-            server.acceptor.security[name] = ListenerSecurity(
-                tls.context if has_tls and tls is not None else None,
-                tls.parameters if has_tls and tls is not None else None,
-                tls.principal if has_tls and tls is not None and not has_sasl else None,
-                new_authentication if has_sasl else None,
-            )
+            server.acceptor.security[name] = self.of_listener(protocol, new_authentication)
+
+    def of_listener(
+        self, protocol: str, new_authentication: Callable[[], Authentication] | None = None
+    ) -> ListenerSecurity:
+        """Return what the connections of a listener have. ``new_authentication``: of SASL."""
+        tls, has_sasl = self.tls if protocol in WITH_TLS else None, protocol in WITH_SASL
+        return ListenerSecurity(
+            None if tls is None else tls.context,
+            None if tls is None else tls.parameters,
+            None if tls is None or has_sasl else tls.principal,
+            new_authentication if has_sasl else None,
+        )
 
     def _read_stores_again(self) -> str:
         """Read the own key store and trust store again; return why not."""

@@ -34,7 +34,7 @@ CONTROL_OPTIONS = (
     Option("--control-host", "HOST", f"address of the control port (default {DEFAULT_HOST}; others need a token)"),
 )
 CONTROL_FILE = Option("--control-file", "FILE", "while the broker serves, has the control port's URL, and its token")
-SECURITY_OPTIONS = (
+TLS_OPTIONS = (
     Option(
         "--tls",
         "CERTIFICATE",
@@ -42,6 +42,9 @@ SECURITY_OPTIONS = (
         "not-yet-valid, wrong-name, unknown-ca, revoked, weak-key",
     ),
     Option("--tls-dir", "DIR", "keep the CA, certificates and keys here (default: removed at the end)"),
+)
+SECURITY_OPTIONS = (
+    *TLS_OPTIONS,
     Option("--sasl", "MECHANISMS", "clients authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or several by commas"),
     Option(
         "--user",
@@ -127,13 +130,17 @@ AUDIT = Command(
 PROXY = Command(
     "proxy",
     "Stand in front of a real cluster until Ctrl-C or SIGTERM, keep its clients here, and report on what they sent,\n"
-    "as kproto run does. Clients connect without TLS. The files of --report are also written every few seconds.",
+    "as kproto run does. SASL passes through. The files of --report are also written every few seconds.",
     "",
     (
         Option(
             "--upstream", "HOST:PORT", "a broker of the cluster; the others have ports of their own as they are named"
         ),
         Option("--upstream-tls-ca", "FILE", "connect to the cluster with TLS, and trust these CA certificates (PEM)"),
+        Option("--upstream-tls-certificate", "FILE", "the certificate for brokers that ask for one (PEM)"),
+        Option("--upstream-tls-key", "FILE", "its private key (PEM; default: in the same file)"),
+        *TLS_OPTIONS,
+        Option("--set", "NAME=VALUE", "a setting of TLS towards clients by Kafka's name (ssl.)", repeats=True),
         Option("--capture", "FILE", "write what clients and brokers send, as TCP in a pcap file (Wireshark opens it)"),
         Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
         Option(

@@ -113,8 +113,8 @@ class ProxyOptions:
     """The options of `kproto proxy`."""
 
     __slots__ = (
-        "advertised_host", "capture", "host", "kafka_version", "log_level", "port", "port_file", "report", "upstream",
-        "upstream_tls_ca",
+        "advertised_host", "capture", "host", "kafka_version", "log_level", "port", "port_file", "report", "security",
+        "settings", "upstream", "upstream_tls_ca", "upstream_tls_certificate", "upstream_tls_key",
     )  # fmt: skip
 
     def __init__(
@@ -129,12 +129,24 @@ class ProxyOptions:
         port_file: str | None = None,
         kafka_version: KafkaVersion | None = None,
         upstream_tls_ca: str | None = None,
+        upstream_tls_certificate: str | None = None,
+        upstream_tls_key: str | None = None,
+        security: SecurityOptions | None = None,
+        settings: Settings,
         capture: str | None = None,
     ) -> None:
         self.upstream: tuple[str, int] = upstream
         """Host and port of a broker of the cluster."""
         self.upstream_tls_ca: str | None = upstream_tls_ca
         """File of the CA certificates of the cluster; None: its listeners have no TLS."""
+        self.upstream_tls_certificate: str | None = upstream_tls_certificate
+        """File of the certificate that brokers of the cluster get; None: none."""
+        self.upstream_tls_key: str | None = upstream_tls_key
+        """File of its private key; None: the same file."""
+        self.security: SecurityOptions | None = security
+        """TLS towards clients; None: they connect without it."""
+        self.settings: Settings = settings
+        """Those of TLS towards clients."""
         self.capture: str | None = capture
         """File of the capture; None: nothing is captured."""
         self.report: ReportOptions = report

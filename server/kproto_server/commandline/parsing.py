@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SECURITY_NAMES = {option.name for option in SECURITY_OPTIONS}
 REPORT_NAMES = {option.name for option in REPORT_OPTIONS}
 FAULT_NAMES = {option.name for option in FAULT_OPTIONS}
+UPSTREAM_NEEDS = {"--upstream-tls-key": "--upstream-tls-certificate", "--upstream-tls-certificate": "--upstream-tls-ca"}
+"""Options of `kproto proxy` that mean nothing without another one."""
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104
 BROKERS_MAX = 1000
 """A larger cluster exhausts ports and file descriptors."""
@@ -141,7 +143,11 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
     upstream = last(given, "--upstream")
     if upstream is None:
         raise PROXY.error("no cluster given: write --upstream HOST:PORT")
+    for name, needed in UPSTREAM_NEEDS.items():
+        if name in given and needed not in given:
+            raise PROXY.error(f"{name} needs {needed} FILE")
     own_name = _own_name(host)
+    security, settings = _tls_of_proxy(given)
     return ProxyOptions(
         upstream=address(PROXY, "--upstream", upstream, "--upstream HOST:PORT"),
         report=_report(PROXY, given),
@@ -151,9 +157,27 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
         advertised_host=last(given, "--advertised-host") or (None if own_name is None else own_name[0]),
         port_file=port_file,
         upstream_tls_ca=last(given, "--upstream-tls-ca"),
+        upstream_tls_certificate=last(given, "--upstream-tls-certificate"),
+        upstream_tls_key=last(given, "--upstream-tls-key"),
+        security=security,
+        settings=settings,
         capture=last(given, "--capture"),
         kafka_version=_kafka_version(PROXY, given) if "--kafka-version" in given else None,
     )
+
+
+def _tls_of_proxy(given: Given) -> tuple[SecurityOptions | None, Settings]:
+    """Return TLS towards clients, and its settings."""
+    from kproto_server.configuration.settings import Settings
+
+    for text in given.get("--set", ()):
+        name = text.partition("=")[0].strip()
+        if not name.startswith("ssl."):
+            raise PROXY.error(f"--set: {name!r} is no setting of TLS, whose names begin with ssl.")
+        if "--tls" not in given:
+            raise PROXY.error(f"--set: {name} needs --tls auto")
+    settings = checked(PROXY, "--set", lambda: Settings().with_assignments(given.get("--set", ())))
+    return _security(PROXY, given, settings)
 
 
 def address(command: Command, name: str, text: str, form: str) -> tuple[str, int]:

@@ -6,15 +6,19 @@ Exit codes: those of the report; 2 for a cluster that cannot be reached at the s
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import trio
 
 from kproto.errors import UsageError
+from kproto_server.broker.security import Security
 from kproto_server.commandline import logs
 from kproto_server.commandline.output import write
 from kproto_server.commandline.reporting import NOT_WRITTEN, publish, write_files
 from kproto_server.commandline.serve import SHUTDOWN_SIGNALS, AddressFile
+from kproto_server.configuration.listeners import SSL
+from kproto_server.network.accepting import NO_SECURITY
 from kproto_server.observation.observe import Observations
 from kproto_server.proxy.proxy import Proxy
 from kproto_server.proxy.recording import Recording
@@ -49,15 +53,23 @@ async def _proxy(options: ProxyOptions) -> int:
     Cancellation: listeners and connections are closed, the port file is removed, and no report is written.
     """
     observations = Observations()
-    with trio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
+    with ExitStack() as stack, trio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
         kafka_version = options.kafka_version
-        tls = None if options.upstream_tls_ca is None else tls_context(options.upstream_tls_ca)
+        tls = None
+        if options.upstream_tls_ca is not None:
+            tls = tls_context(options.upstream_tls_ca, options.upstream_tls_certificate, options.upstream_tls_key)
         served = await served_versions(options.upstream, tls) if kafka_version is None else kafka_version.api_versions
         if kafka_version is None:
             kafka_version = release_of(served)
         else:
             (await connect(options.upstream, tls)).close()
+        security = None
+        if options.security is not None:
+            security = Security(options.security, (options.host, options.advertised_host), options.settings)
+            stack.callback(security.close)
         recording = _recording(options.capture)
+        if recording is not None:
+            stack.callback(recording.close)
         server = Proxy(
             options.upstream,
             host=options.host,
@@ -67,10 +79,14 @@ async def _proxy(options: ProxyOptions) -> int:
             served=served,
             tls=tls,
             recording=recording,
+            security=NO_SECURITY if security is None else security.of_listener(SSL),
+            settings=options.settings,
         )
+        stack.callback(server.close)
         logs.configure(options.log_level)
         address = shown_address(next(iter(server.addresses.values())))
         file = AddressFile("--port-file", options.port_file, f"{address}\n", command="proxy")
+        stack.callback(file.remove)
 
         def report() -> Report:
             return build(
@@ -80,20 +96,15 @@ async def _proxy(options: ProxyOptions) -> int:
                 offsets_retention_minutes=None,
             )
 
-        try:
-            if not options.report.quiet:
-                write(
-                    sys.stdout,
-                    f"kproto: listening on {address}\n"
-                    f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n",
-                )
-            if file.write():
-                await _serve(server, signals, lambda: write_files(report(), options.report), recording)
-        finally:
-            server.close()
-            file.remove()
-            if recording is not None:
-                recording.close()
+        if not options.report.quiet:
+            write(
+                sys.stdout,
+                f"kproto: listening on {address}\n"
+                f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n"
+                + ("" if security is None else security.shown(address)),
+            )
+        if file.write():
+            await _serve(server, signals, lambda: write_files(report(), options.report), recording)
     exit_code = publish(report(), options.report, "proxy")
     return file.exit_code or (NOT_WRITTEN if recording is not None and recording.has_failed else exit_code)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.node_listener import NodeListener
+    from kproto_server.network.tls import TlsSocket
+    from kproto_server.network.transport import ClientSocket
     from kproto_server.observation.request_log import RequestLog
     from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.security.refusals import TlsParameters
@@ -49,6 +51,17 @@ class ListenerSecurity(NamedTuple):
     """Returns the principal of a client with a certificate; None: the principal does not depend on certificates."""
     new_authentication: Callable[[], Authentication] | None = None
     """Returns what a new connection has to authenticate by SASL; None: nothing."""
+
+    def tls_socket(
+        self, context: ssl.SSLContext, sock: ClientSocket, info: ConnectionInfo, on_failure: Callable[[str], object]
+    ) -> TlsSocket:
+        """Return a client's socket with TLS; its handshake is noted in ``info``.
+
+        ``on_failure``: called with the reason when the client does something that TLS does not allow.
+        """
+        from kproto_server.network.tls import TlsSocket
+
+        return TlsSocket(context, sock, on_failure, _on_handshake(info, self))
 
 
 NO_SECURITY = ListenerSecurity()
@@ -172,9 +185,9 @@ class Acceptor:
         connection = self._connection(listener.node, info, security)
         idle_max_ms = settings.int("connections.max.idle.ms")
         if context is not None:
-            from kproto_server.network.tls import TlsSocket, TlsTransport
+            from kproto_server.network.tls import TlsTransport
 
-            tls = TlsSocket(context, sock, connection.give_up, _on_handshake(info, security))
+            tls = security.tls_socket(context, sock, info, connection.give_up)
             transport: Transport = TlsTransport(self._loop, tls, connection, closed, idle_max_ms)
         elif security.new_authentication is not None:
             from kproto_server.network.half_open import HalfOpenTransport

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 ENCRYPTED_AT_ONCE_BYTES = 65536
 """Bytes that are encrypted before the socket is tried again."""
-RECORD_TYPES = (0x15, 0x16)
-"""The first byte of an alert, and of the handshake, which a client of TLS begins with."""
+UNSENT_MAX_BYTES = 2 * ENCRYPTED_AT_ONCE_BYTES
+"""Encrypted bytes that may wait while more is received: a part of a `send`, and a few messages of TLS itself."""
+RECORD_TYPES = range(0x14, 0x18)
+"""The first byte of a record of TLS; that of a request without it is 0, as it is the first one of its size."""
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 """`ssl.enabled.protocols`."""
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -145,7 +147,7 @@ class TlsSocket:
                 self._flush()  # an alert says why
             self._on_failure(_reason(error, encrypted, self._is_open))
             raise
-        if not self._flush():
+        if not self._flush() and (not self._encrypted_size or len(self._unsent) > UNSENT_MAX_BYTES):
             raise OSError("the client does not read what TLS sends")
         if pieces or has_ended:
             return b"".join(pieces)

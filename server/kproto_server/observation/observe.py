@@ -246,7 +246,7 @@ class _Tally:
 
 def _login(connection: ConnectionInfo) -> tuple[str, str, str, str, tuple[str, ...]] | None:
     """Return mechanism, user and TLS of a connection; None: it has neither TLS nor SASL, or has not logged in."""
-    authentication, tls = connection.authentication, connection.tls
+    authentication, tls = connection.authentication or connection.seen_login, connection.tls
     if authentication is None and tls is None:
         return None
     if authentication is not None and not authentication.is_complete:

@@ -4,8 +4,9 @@ Theory of operation. `Requests` reads the header of each request and appends a `
 response; `Responses` takes it off again: a broker responds in the order of the requests. The correlation ids only
 confirm that. Where they differ, a request had no response, or the frames are tokens of SASL, which have no header.
 
-A request passes byte for byte. The proxy decodes the bodies of OffsetCommit v2 to v4 (retention_time) and of
-ApiVersions from v3 on (the client's software), and the beginning of Produce up to acks, because acks=0 has no response.
+A request passes byte for byte. The proxy decodes the bodies of OffsetCommit v2 to v4 (retention_time), of
+ApiVersions from v3 on (the client's software) and of SASL (`logins`), and the beginning of Produce up to acks, because
+acks=0 has no response.
 A response passes byte for byte, unless it has an address of a broker. Its error codes are counted as a broker of kproto
 counts them.
 """
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
+from kproto.codes import ErrorCode
 from kproto.errors import ProtocolError
 from kproto.headers import ResponseHeader, read_request_header
 from kproto.message_codec import message_codec
@@ -26,6 +28,7 @@ from kproto.runtime import FAILURES, read_uvarint
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.observation.observe import shortened
 from kproto_server.proxy.cutting import COLLECTED_MAX, SIZE_BYTES, Cutter
+from kproto_server.proxy.logins import SeenLogin
 from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
 from kproto_server.requests.endpoint import elements_max
 
@@ -39,7 +42,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto")
 
-PRODUCE, OFFSET_COMMIT, SASL_HANDSHAKE, API_VERSIONS = 0, 8, 17, 18
+PRODUCE, OFFSET_COMMIT, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 0, 8, 17, 18, 36
+REFUSALS = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ErrorCode.SASL_AUTHENTICATION_FAILED)
+"""Errors of SaslHandshake and of SaslAuthenticate that count as failed authentications."""
 RETENTION_VERSIONS = (2, 3, 4)
 TWO_LAYOUTS = 4
 HAS_SOFTWARE = 3
@@ -67,6 +72,11 @@ class Pending(NamedTuple):
     software: tuple[str, str] | None = None
     """The client's software and its version, if the request has them; the broker may refuse them."""
 
+    @property
+    def is_token(self) -> bool:
+        """Whether it has a token of SASL."""
+        return self.api_key == SASL_AUTHENTICATE or (self.correlation_id is None and self.api_key == NO_API)
+
 
 class Exchanges:
     """What both directions of a connection share."""
@@ -81,7 +91,7 @@ class Exchanges:
         """Count from the first byte of a connection on.
 
         Args:
-            served: the API versions of the cluster.
+            served: the API versions of the cluster; empty: not known.
             address_of: None: responses keep the addresses of brokers.
         """
         self.observations: Observations = observations
@@ -91,6 +101,10 @@ class Exchanges:
         self.pending: deque[Pending] = deque()
         self.client_id: str = ""
         """That of the latest request."""
+        self.login: SeenLogin | None = None
+        """The latest authentication by SASL."""
+        self.former_login: SeenLogin | None = None
+        """The latest one whose mechanism the broker has accepted."""
         self.requests: Requests = Requests(self)
         self.responses: Responses = Responses(self)
 
@@ -105,8 +119,11 @@ class Exchanges:
         if not self.pending:
             return None
         refused = self.pending[0]
+        if self.login is not None and not self.login.is_complete and refused.is_token:
+            self.login.failed(refused.client_id)
+            return "it refused an authentication"
         low, high = self.served.get(refused.api_key, (0, -1))
-        if low <= refused.api_version <= high:
+        if low <= refused.api_version <= high or not self.served:
             return None  # a broker that ends closes its connections, too
         name = APIS.get(refused.api_key)
         if name is None:
@@ -187,11 +204,27 @@ class Requests(Cutter):
         elif key == API_VERSIONS and version >= HAS_SOFTWARE:
             request, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
             return shortened(request.client_software_name), shortened(request.client_software_version)
+        elif key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            request, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
+            self._read_login(request)
         return None
+
+    def _read_login(self, request: Any) -> None:
+        """Note the mechanism that a client chooses, or its token."""
+        exchanges = self._exchanges
+        if request._api_key == SASL_HANDSHAKE:
+            login = SeenLogin(exchanges.observations, exchanges.info, shortened(request.mechanism))
+            exchanges.login = login
+            if exchanges.info.seen_login is None:
+                exchanges.info.seen_login = login
+        elif exchanges.login is not None:
+            exchanges.login.sent(request.auth_bytes)
 
     def _note_unread(self, frame: bytes) -> None:
         """Note a frame without a readable header: a token of SASL, or an API that kproto does not know."""
         if self._has_tokens or len(frame) < CORRELATION_END:
+            if self._has_tokens and self._exchanges.login is not None:
+                self._exchanges.login.sent(frame)
             self._exchanges.pending.append(Pending(None, NO_API, NO_API, self._exchanges.client_id, False))
             return
         key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -234,6 +267,7 @@ class Responses(Cutter):
 
     def begin(self, beginning: bytes) -> None:
         request = self._take(beginning)
+        self._note_token(request, beginning)
         if request is not None and request.api_key in BROKER_ARRAYS and request.is_read:
             _warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
 
@@ -241,6 +275,7 @@ class Responses(Cutter):
         request = self._take(frame)
         if request is None:
             return frame
+        self._note_token(request, frame)
         if not request.is_read:
             if request.api_key in BROKER_ARRAYS:
                 _warn(request, "kproto does not know the version")
@@ -251,6 +286,12 @@ class Responses(Cutter):
             if request.api_key in BROKER_ARRAYS:
                 _warn(request, str(error))
             return frame
+
+    def _note_token(self, request: Pending | None, beginning: bytes) -> None:
+        """Take notice of a broker's token without a header, of which at least the beginning is known."""
+        login = self._exchanges.login
+        if request is not None and request.correlation_id is None and login is not None:
+            login.received(beginning[SIZE_BYTES:])
 
     def _take(self, frame: bytes) -> Pending | None:
         """Return the request of a response, and forget those before it; None: no request has its correlation id."""
@@ -286,6 +327,8 @@ class Responses(Cutter):
         response, _ = codec.decode_response(frame, position)
         if key == API_VERSIONS:
             exchanges.offered({row.api_key: (row.min_version, row.max_version) for row in response.api_keys})
+        if key in (SASL_HANDSHAKE, SASL_AUTHENTICATE) and exchanges.login is not None:
+            self._read_login(response, exchanges.login, request.client_id)
         if codes := error_codes(response):
             exchanges.observations.errors(exchanges.info, request.client_id, key, version, codes)
         changed = response if exchanges.address_of is None else rewritten(response, exchanges.address_of)
@@ -293,6 +336,18 @@ class Responses(Cutter):
             return frame
         body = frame[SIZE_BYTES:position] + codec.encode_response(changed)
         return len(body).to_bytes(SIZE_BYTES, "big") + body
+
+    def _read_login(self, response: Any, login: SeenLogin, client_id: str) -> None:
+        """Note what the broker says of a mechanism or of a token."""
+        exchanges = self._exchanges
+        if response.error_code in REFUSALS:
+            login.failed(client_id)
+        elif response._api_key == SASL_AUTHENTICATE and not response.error_code:
+            login.received(response.auth_bytes)
+        elif response.error_code:  # the former login holds
+            exchanges.login = exchanges.former_login
+        else:
+            exchanges.former_login = exchanges.info.seen_login = login
 
 
 def _warn(request: Pending, reason: str) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import trio
 
-from kproto_server.network.accepting import ACCEPT_PAUSE_S
+from kproto_server.configuration.settings import Settings
+from kproto_server.network.accepting import ACCEPT_PAUSE_S, NO_SECURITY
 from kproto_server.network.listening import CannotListen, listen, open_sockets
-from kproto_server.proxy.exchanges import Exchanges
+from kproto_server.proxy.exchanges import NO_API, Exchanges
 from kproto_server.proxy.relay import Relay
 from kproto_server.proxy.rewriting import PORT_MAX
 from kproto_server.proxy.upstream import CannotReach, connect, prepare, shown_address
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
 
+    from kproto_server.network.accepting import ListenerSecurity
+    from kproto_server.network.tls import TlsSocket
     from kproto_server.observation.observe import Observations
-    from kproto_server.proxy.recording import Recording
+    from kproto_server.proxy.recording import RecordedConnection, Recording
     from kproto_server.proxy.rewriting import Address
 
 logger = logging.getLogger("kproto")
@@ -51,6 +55,8 @@ class Proxy:
         served: Mapping[int, tuple[int, int]],
         tls: ssl.SSLContext | None = None,
         recording: Recording | None = None,
+        security: ListenerSecurity = NO_SECURITY,
+        settings: Settings | None = None,
     ) -> None:
         """Listen for the clients of ``upstream``.
 
@@ -60,6 +66,8 @@ class Proxy:
             served: the API versions of the cluster.
             tls: for the connections to brokers; None: they have no TLS.
             recording: captures what clients and brokers send; None: nothing does.
+            security: TLS of the connections of clients.
+            settings: of it; None: the defaults.
 
         Raises:
             CannotListen: the address is in use.
@@ -70,6 +78,8 @@ class Proxy:
         self._served = served
         self._tls = tls
         self._recording = recording
+        self._security = security
+        self._settings = settings or Settings()
         (first,) = open_sockets(host, (port,))
         self._port = port
         """The port of the newest listener; 0: each has a free one."""
@@ -161,13 +171,15 @@ class Proxy:
         Cancellation: both sockets are closed; a piece may have been sent in part.
         """
         info = ConnectionInfo(f"/{client_host}")
-        with client:
+        with closing(client):
             try:
                 client.setblocking(False)
                 prepare(client)
                 with await connect(broker, self._tls) as upstream:
                     self._note_reached(broker)
-                    await self._relay(broker, client, upstream, info)
+                    captured = None if self._recording is None else self._recording.connection(client, upstream)
+                    with closing(self._secured(client, info)) as secured:
+                        await self._relay(broker, secured, upstream, info, captured)
             except* CannotReach as group:
                 if broker not in self._unreachable:
                     self._unreachable.add(broker)
@@ -180,20 +192,35 @@ class Proxy:
                 self._observations.disconnected(info)
                 self._limit.release_on_behalf_of(token)
 
+    def _secured(self, client: socket.socket, info: ConnectionInfo) -> socket.socket | TlsSocket:
+        """Return the socket of a client with the TLS of the listeners, if they have it."""
+        if self._security.tls_context is None:
+            return client
+
+        def failed(reason: str) -> None:
+            self._observations.closed(info, "", NO_API, NO_API, reason)
+            logger.info("%s closed: %s", info.client_host, reason)
+
+        return self._security.tls_socket(self._security.tls_context(self._settings), client, info, failed)
+
     def _note_reached(self, broker: Address) -> None:
         if broker in self._unreachable:
             self._unreachable.discard(broker)
             logger.warning("%s can be reached again", shown_address(broker))
 
     async def _relay(
-        self, broker: Address, client: socket.socket, upstream: socket.socket, info: ConnectionInfo
+        self,
+        broker: Address,
+        client: socket.socket | TlsSocket,
+        upstream: socket.socket,
+        info: ConnectionInfo,
+        captured: RecordedConnection | None,
     ) -> None:
         """Relay one connection until it ends, and log an end by the broker.
 
         Cancellation: as of `Relay.run`; the caller closes the sockets.
         """
         exchanges = Exchanges(self._observations, info, self._served, self.address_of)
-        captured = None if self._recording is None else self._recording.connection(client, upstream)
         relay = Relay(client, upstream, exchanges, captured)
         try:
             await relay.run()

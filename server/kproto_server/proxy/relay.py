@@ -15,6 +15,7 @@ import trio
 from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
 
 if TYPE_CHECKING:
+    from kproto_server.network.tls import TlsSocket
     from kproto_server.proxy.exchanges import Exchanges
     from kproto_server.proxy.recording import RecordedConnection
 
@@ -31,7 +32,7 @@ class Relay:
 
     def __init__(
         self,
-        client: socket.socket,
+        client: socket.socket | TlsSocket,
         broker: socket.socket,
         exchanges: Exchanges,
         captured: RecordedConnection | None = None,

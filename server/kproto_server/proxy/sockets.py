@@ -1,7 +1,8 @@
-"""Read and write non-blocking sockets, with and without TLS.
+"""Read and write non-blocking sockets, with and without TLS: those of brokers, and those of clients.
 
-A read with TLS takes whole records from the kernel and leaves no decrypted bytes in OpenSSL. So the kernel reports a
-socket with more data as readable, as it does without TLS.
+A client's socket with TLS is a `TlsSocket`, as in a broker of kproto. A read with TLS takes whole records from the
+kernel and leaves no decrypted bytes in OpenSSL. So the kernel reports a socket with more data as readable, as it does
+without TLS.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import trio
 if TYPE_CHECKING:
     import socket
 
+    from kproto_server.network.tls import TlsSocket
+
 READ_MIN_BYTES = 64 * 1024
 """The least bytes of a read: more than a TLS record has, which is 16 KiB."""
 
 
-async def receive(sock: socket.socket, size: int) -> bytes:
+async def receive(sock: socket.socket | TlsSocket, size: int) -> bytes:
     """Return what has arrived, about ``size`` bytes; empty at the end of the connection, also after a reset.
 
     It always waits for the event loop once, so that a fast connection leaves time for others.
@@ -51,7 +54,7 @@ def _records(sock: ssl.SSLSocket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-async def send(sock: socket.socket, pieces: list[bytes]) -> bool:
+async def send(sock: socket.socket | TlsSocket, pieces: list[bytes]) -> bool:
     """Send all pieces; return False if the other end is gone.
 
     Cancellation: a part of the pieces may have been sent.
@@ -61,7 +64,10 @@ async def send(sock: socket.socket, pieces: list[bytes]) -> bool:
     view = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
     while view:
         try:
-            view = view[sock.send(view) :]
+            sent = sock.send(view)
+            view = view[sent:]
+            if not sent:
+                await trio.lowlevel.wait_writable(sock)
         except (BlockingIOError, ssl.SSLWantWriteError):
             await trio.lowlevel.wait_writable(sock)
         except ssl.SSLWantReadError:

@@ -81,18 +81,48 @@ def prepare(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 1 << 20)
 
 
-def tls_context(ca_file: str) -> ssl.SSLContext:
+def tls_context(ca_file: str, certificate_file: str | None = None, key_file: str | None = None) -> ssl.SSLContext:
     """Return a context that trusts the CA certificates of a PEM file, and checks the names of brokers.
 
+    Args:
+        certificate_file: has the certificate for brokers that ask for one, in PEM; None: there is none.
+        key_file: has the private key of the certificate, in PEM; None: it is in the same file.
+
     Raises:
-        UsageError: the file can't be read, or has no certificate.
+        UsageError: a file can't be read or used.
     """
     try:
-        return ssl.create_default_context(cafile=ca_file)
+        context = ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError:
         raise UsageError(f"--upstream-tls-ca: no CA certificate in PEM format in {ca_file!r}") from None
     except OSError as error:
         raise UsageError(f"--upstream-tls-ca: can't read {ca_file!r}: {error.strerror}") from None
+    if certificate_file is not None:
+        _load_certificate(context, certificate_file, key_file)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, certificate_file: str, key_file: str | None) -> None:
+    for option, path in (("certificate", certificate_file), ("key", key_file)):
+        try:
+            if path is not None:
+                open(path, "rb").close()
+        except OSError as error:
+            raise UsageError(f"--upstream-tls-{option}: can't read {path!r}: {error.strerror}") from None
+
+    def no_password() -> str:  # OpenSSL would ask on the terminal
+        raise UsageError(f"--upstream-tls-key: the key in {key_file or certificate_file!r} has a password: remove it")
+
+    try:
+        context.load_cert_chain(certificate_file, key_file, no_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            reason = "the private key is that of another certificate"
+        elif key_file is None:
+            reason = f"no certificate with its private key in PEM format in {certificate_file!r}"
+        else:
+            reason = f"no certificate in PEM format in {certificate_file!r}, or no private key in {key_file!r}"
+        raise UsageError(f"--upstream-tls-certificate: {reason}") from None
 
 
 def shown_address(address: Address) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kproto_server.releases.release import VersionBehavior
 
@@ -27,6 +27,18 @@ ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client without authentication."""
 
 
+class Login(Protocol):
+    """What is known of a client's authentication by SASL."""
+
+    @property
+    def mechanism(self) -> str | None:
+        """The mechanism that was chosen last."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the client is authenticated."""
+
+
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class ConnectionInfo:
     """What is known of the client at the other end of one connection."""
@@ -40,6 +52,8 @@ class ConnectionInfo:
     software_version: str = ""
     authentication: Authentication | None = None
     """None: the listener has no SASL."""
+    seen_login: Login | None = None
+    """Of a connection that is only watched; None: its client has not begun to authenticate."""
     tls: TlsParameters | None = None
     """None: the listener has no TLS, or the handshake has not ended."""
     principal: str = ANONYMOUS

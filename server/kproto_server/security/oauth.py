@@ -114,6 +114,15 @@ def unsecured_bearer(token: str, now_ms: int) -> Bearer:
     return Bearer(_subject(claims, "sub"), int(expires_s * 1000))
 
 
+def subject_of_token(token: str) -> str:
+    """Return the owner that a token names, whether it is valid or not.
+
+    Raises:
+        InvalidToken: it names none.
+    """
+    return _subject(_parts(token)[1], "sub")
+
+
 class SignedTokens(NamedTuple):
     """How signed tokens are validated: the settings of Kafka's `OAuthBearerValidatorCallbackHandler`."""
 

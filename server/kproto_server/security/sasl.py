@@ -23,6 +23,7 @@ from kproto_server.security.oauth import (
     InvalidToken,
     OtherScheme,
     read_client_message,
+    subject_of_token,
     unsecured_bearer,
 )
 from kproto_server.security.users import SCRAM_HASHES
@@ -181,6 +182,26 @@ def oauth_bearer(authentication: Authentication, validate: Validate, rules: Sasl
         )
     authentication.token_expires_ms = bearer.expires_ms
     return b"", bearer.name
+
+
+def claimed_user(mechanism: str, token: bytes) -> str | None:
+    """Return the user that a client's first token names, as `Authentication.claimed_user`, without checking anything.
+
+    None: the token names none, or the mechanism is not one of `MECHANISMS`.
+    """
+    text = token.decode(errors="replace")
+    if mechanism == PLAIN:
+        tokens = text.split("\0")
+        return tokens[1] or None if len(tokens) == PLAIN_TOKENS and tokens[2] else None
+    if mechanism in SCRAM_HASHES:
+        first = CLIENT_FIRST.fullmatch(text)
+        return None if first is None else _name(first[3])
+    if mechanism != OAUTHBEARER:
+        return None
+    try:
+        return subject_of_token(read_client_message(token).token)
+    except (InvalidMessage, InvalidToken, OtherScheme):
+        return None
 
 
 def _name(text: str) -> str:
