@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.codes import ErrorCode
+    from kproto_server.client_metrics.subscriptions import ClientMetrics
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -29,8 +30,8 @@ class BrokerState:
     """The parts of one broker process. Handlers get them one by one, in their `RequestContext`."""
 
     __slots__ = (
-        "_share_groups", "_transactions", "clock", "cluster", "coordinator", "find_share_groups", "find_transactions",
-        "kafka_version", "log_manager", "settings",
+        "_client_metrics", "_share_groups", "_transactions", "clock", "cluster", "coordinator", "find_client_metrics",
+        "find_share_groups", "find_transactions", "kafka_version", "log_manager", "settings",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +62,8 @@ class BrokerState:
         self.find_transactions: Callable[[], TransactionCoordinator] = lambda: self.transactions
         self._share_groups: ShareGroups | None = None
         self.find_share_groups: Callable[[], ShareGroups] = lambda: self.share_groups
+        self._client_metrics: ClientMetrics | None = None
+        self.find_client_metrics: Callable[[], ClientMetrics] = lambda: self.client_metrics
         self.coordinator.begin_share_groups_load = lambda: self.share_groups.begin_load()
 
     @property
@@ -98,6 +101,20 @@ class BrokerState:
         """The share groups if they were used."""
         return self._share_groups
 
+    @property
+    def client_metrics(self) -> ClientMetrics:
+        """The subscriptions of clients to metrics, made at their first use."""
+        if self._client_metrics is None:
+            from kproto_server.client_metrics.subscriptions import ClientMetrics
+
+            self._client_metrics = ClientMetrics(self.kafka_version, self.settings, self.cluster.random_bytes)
+        return self._client_metrics
+
+    @property
+    def used_client_metrics(self) -> ClientMetrics | None:
+        """The subscriptions of clients to metrics if they were used."""
+        return self._client_metrics
+
     def _verify_transaction(
         self,
         transactional_id: str | None,
@@ -130,4 +147,6 @@ class BrokerState:
             self._transactions.forget()
         if self._share_groups is not None:
             self._share_groups.forget()
+        if self._client_metrics is not None:
+            self._client_metrics.forget()
         self.log_manager.reset()

@@ -17,6 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from kproto.messages.k02_list_offsets import ListOffsetsRequest
 from kproto_server import Broker
 from kproto_server.broker.acls import BrokerAcls
+from kproto_server.broker.client_metrics import BrokerClientMetrics
 from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.cluster import BrokerCluster, BrokerDisk, BrokerNetwork
 from kproto_server.broker.controls import BrokerControls
@@ -63,6 +64,7 @@ WITHOUT_ROUTE = {
 CLASSES = (
     BrokerControls,
     BrokerAcls,
+    BrokerClientMetrics,
     BrokerClock,
     BrokerCluster,
     BrokerDisk,

@@ -71,6 +71,7 @@ def request_context(
         state.log_manager,
         state.find_transactions,
         state.find_share_groups,
+        state.find_client_metrics,
     )
     return RequestContext(*parts, node, connection, api_key, version, "test", now_ms)
 

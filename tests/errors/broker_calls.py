@@ -147,6 +147,10 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
         ("BrokerAcls.remove", UsageError, lambda broker: broker.acls.remove()),
         ("creation_of", UsageError, lambda broker: creation_of(AclDescription("User:alice", "READ", "TOPICS"))),
     ),
+    "kproto_server.broker.client_metrics": (
+        ("BrokerClientMetrics.subscribe", RequestRefused, lambda broker: broker.client_metrics.subscribe("")),
+        ("BrokerClientMetrics.unsubscribe", RequestRefused, lambda broker: broker.client_metrics.unsubscribe("")),
+    ),
     "kproto_server.broker.quotas": (
         ("BrokerQuotas.set", RequestRefused, lambda broker: broker.quotas.set(user="alice", producer_byte_rate=1.5)),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto_server.broker.acls import BrokerAcls
+from kproto_server.broker.client_metrics import BrokerClientMetrics
 from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.cluster import BrokerCluster
 from kproto_server.broker.faults import BrokerFaults
@@ -30,6 +31,7 @@ class BrokerControls:
         """Runs an action on the broker's state, in its thread."""
         self.acls: BrokerAcls = BrokerAcls(run)
         self.quotas: BrokerQuotas = BrokerQuotas(run)
+        self.client_metrics: BrokerClientMetrics = BrokerClientMetrics(run)
         self.clock: BrokerClock = BrokerClock(run)
         self.cluster: BrokerCluster = BrokerCluster(run)
         self.faults: BrokerFaults = BrokerFaults(run)

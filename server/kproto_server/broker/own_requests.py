@@ -63,6 +63,7 @@ def ask(server: Server, request: Request, version: int, node_id: int | None = No
         log_manager=state.log_manager,
         find_transactions=state.find_transactions,
         find_share_groups=state.find_share_groups,
+        find_client_metrics=state.find_client_metrics,
         node=node or next(iter(cluster.nodes.values())),
         connection=CLIENT,
         api_key=key,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.topic_config_changes import Operation, check_changes, not_a_list, with_values
+from kproto_server.cluster.topic_config_changes import changed_values, with_values
 from kproto_server.cluster.topics import Refusal
 from kproto_server.configuration.group_configs import group_config_problem
 
@@ -34,18 +34,8 @@ def changed_group(
     group_id: str, configs: Mapping[str, str], changes: Sequence[ConfigChange], settings: Settings
 ) -> dict[str, str] | Refusal:
     """Return the configs of a group after the changes of IncrementalAlterConfigs."""
-    refusal = check_changes(changes, settings.kafka_version)
-    if refusal is not None:
-        return refusal
-    after = dict(configs)
-    for name, operation, value in changes:
-        if operation == Operation.DELETE or value is None:
-            after.pop(name, None)
-        elif operation == Operation.SET:
-            after[name] = value
-        else:
-            return not_a_list(name, Operation(operation), settings.kafka_version)
-    return _checked(group_id, after, settings)
+    after = changed_values(configs, changes, settings.kafka_version)
+    return after if isinstance(after, Refusal) else _checked(group_id, after, settings)
 
 
 def _checked(group_id: str, configs: dict[str, str], settings: Settings) -> dict[str, str] | Refusal:

@@ -147,6 +147,24 @@ def _apply(
     return None
 
 
+def changed_values(
+    configs: Mapping[str, str], changes: Sequence[ConfigChange], kafka_version: KafkaVersion
+) -> dict[str, str] | Refusal:
+    """Return the configs of a group or of a client metrics resource after the changes: no operation on lists."""
+    refusal = check_changes(changes, kafka_version)
+    if refusal is not None:
+        return refusal
+    after = dict(configs)
+    for name, operation, value in changes:
+        if operation == Operation.DELETE or value is None:
+            after.pop(name, None)
+        elif operation == Operation.SET:
+            after[name] = value
+        else:
+            return not_a_list(name, Operation(operation), kafka_version)
+    return after
+
+
 def not_a_list(name: str, operation: Operation, kafka_version: KafkaVersion) -> Refusal:
     """Return the error of an APPEND to, or a SUBTRACT from, a config that has one value."""
     if kafka_version.is_kraft:

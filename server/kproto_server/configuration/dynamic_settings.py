@@ -16,7 +16,9 @@ ALL_NODES = ""
 class DynamicSettings:
     """The settings at start, and the dynamic configs of all nodes together and of each node."""
 
-    __slots__ = ("_of_node", "_on_change", "configs", "current", "groups")
+    __slots__ = (
+        "_of_node", "_on_change", "client_metrics", "client_metrics_version", "configs", "current", "groups",
+    )  # fmt: skip
 
     def __init__(self, settings: Settings, on_change: Callable[[], object]) -> None:
         """``on_change`` is called after each change, because decisions from the old settings are no longer valid."""
@@ -28,6 +30,10 @@ class DynamicSettings:
         self._of_node: dict[int, Settings] = {}
         self.groups: dict[str, dict[str, str]] = {}
         """The configs of groups that have their own, by group id (KIP-848, KIP-932)."""
+        self.client_metrics: dict[str, dict[str, str]] = {}
+        """The configs of client metrics resources by name (KIP-714)."""
+        self.client_metrics_version: int = 0
+        """The number of changes of `client_metrics`."""
 
     def of(self, node_id: int) -> Settings:
         """Return the settings of one node."""
@@ -53,8 +59,18 @@ class DynamicSettings:
             self.groups.pop(group_id, None)
         self._on_change()
 
+    def change_client_metrics(self, name: str, configs: dict[str, str]) -> None:
+        """Replace the configs of a client metrics resource; one without any is not kept."""
+        if configs:
+            self.client_metrics[name] = configs
+        else:
+            self.client_metrics.pop(name, None)
+        self.client_metrics_version += 1
+
     def reset(self) -> None:
         """Drop all changes."""
         self.configs.clear()
         self.groups.clear()
+        self.client_metrics.clear()
+        self.client_metrics_version += 1
         self.change(ALL_NODES, self.current.first_dynamic_configs())

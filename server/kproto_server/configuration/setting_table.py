@@ -343,6 +343,9 @@ _TABLE = (
     Setting("quota.window.num", INT, "11", low=1),
     Setting("quota.window.size.seconds", INT, "1", low=1),
     # Transactions.
+    # Metrics of clients. The first one is kproto's own: in Kafka, a plugin receives them.
+    Setting("client.telemetry.receiver.enable", BOOLEAN, "false", since=(3, 7), is_described=False),
+    Setting("telemetry.max.bytes", INT, "1048576", low=1, since=(3, 7)),
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", low=1),
     Setting("transaction.max.timeout.ms", INT, "900000", low=1),
     Setting("transaction.partition.verification.enable", BOOLEAN, "true", since=(3, 6)),

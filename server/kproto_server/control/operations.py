@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kproto_server.broker.acls import BrokerAcls
+from kproto_server.broker.client_metrics import BrokerClientMetrics
 from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.cluster import BrokerCluster
 from kproto_server.broker.controls import BrokerControls
@@ -94,6 +95,31 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DELETE", "/quotas", BrokerQuotas.remove, results.REMOVED_QUOTAS, of="quotas", example={"client_id": "billing"}
+    ),
+    Operation("GET", "/client-metrics", BrokerClientMetrics.subscriptions, results.CLIENT_METRICS, of="client_metrics"),
+    Operation(
+        "POST",
+        "/client-metrics",
+        BrokerClientMetrics.subscribe,
+        results.NOTHING,
+        of="client_metrics",
+        example={"name": "all", "metrics": ["*"], "interval_ms": 1000, "match": ["client_id=billing"]},
+    ),
+    Operation(
+        "DELETE",
+        "/client-metrics/{name}",
+        BrokerClientMetrics.unsubscribe,
+        results.NOTHING,
+        of="client_metrics",
+        example={"name": "all"},
+    ),
+    Operation(
+        "GET",
+        "/client-metrics-pushes",
+        BrokerClientMetrics.pushes,
+        results.CLIENT_METRICS_PUSHES,
+        of="client_metrics",
+        example={"client_id": "billing"},
     ),
     Operation("GET", "/clock", BrokerClock.now_ms, results.TIME, of="clock"),
     Operation("POST", "/clock/advance", BrokerClock.advance, results.NOTHING, of="clock", example={"seconds": 30}),

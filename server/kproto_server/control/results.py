@@ -164,6 +164,32 @@ QUOTAS = Result(
     an_object({"quotas": a_list(an_object(_QUOTA))}),
     lambda quotas: {"quotas": [one._asdict() for one in quotas]},
 )
+_SUBSCRIPTION = an_object({"name": STRING, "metrics": a_list(STRING), "interval_ms": INTEGER, "match": a_list(STRING)})
+CLIENT_METRICS = Result(
+    "the client metrics resources, in the order in which they were set first",
+    an_object({"subscriptions": a_list(_SUBSCRIPTION)}),
+    lambda found: {"subscriptions": [one._asdict() for one in found]},
+)
+_PUSH = an_object(
+    {
+        "time_ms": INTEGER,
+        "node_id": INTEGER,
+        "client_instance_id": STRING,
+        "client_id": STRING,
+        "software_name": STRING,
+        "software_version": STRING,
+        "subscription_id": INTEGER,
+        "is_terminating": {"type": "boolean"},
+        "compression": STRING,
+        "payload": STRING,
+        "content": {"type": ["string", "null"]},
+    }
+)
+CLIENT_METRICS_PUSHES = Result(
+    "the newest pushes of metrics, oldest first; `payload` and `content` in base64",
+    an_object({"pushes": a_list(_PUSH)}),
+    lambda found: {"pushes": [{name: plain(value) for name, value in one._asdict().items()} for one in found]},
+)
 REMOVED_QUOTAS = Result(
     "of how many entities quotas were removed", an_object({"removed": INTEGER}), lambda count: {"removed": count}
 )

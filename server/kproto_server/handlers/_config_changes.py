@@ -13,13 +13,18 @@ from kproto_server.handlers._config_resources import ConfigResourceBehavior, Res
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
-UNSUPPORTED_RESOURCE = "kproto changes the configs of topics, brokers and groups only"
+UNSUPPORTED_RESOURCE = "kproto changes the configs of topics, brokers, groups and client metrics only"
 GROUPS_MAX = 10_000
-GROUP_SIZE_MAX = 10_000
-"""Characters of a group id with its configs."""
+CLIENT_METRICS_MAX = 1000
+SIZE_MAX = 10_000
+"""Characters of a group or a client metrics resource: its name and its configs."""
 TOO_MANY_GROUPS = Refusal(
+    ErrorCode.POLICY_VIOLATION, f"kproto keeps configs of at most {GROUPS_MAX} groups, of {SIZE_MAX} characters each"
+)
+
+TOO_MANY_CLIENT_METRICS = Refusal(
     ErrorCode.POLICY_VIOLATION,
-    f"kproto keeps configs of at most {GROUPS_MAX} groups, of {GROUP_SIZE_MAX} characters each",
+    f"kproto keeps at most {CLIENT_METRICS_MAX} client metrics resources, of {SIZE_MAX} characters each",
 )
 
 
@@ -93,12 +98,29 @@ def set_group_configs(group_id: str, configs: dict[str, str], context: RequestCo
     """Set the configs of a group, or refuse more than clients may make a broker keep."""
     settings = context.settings
     before = settings.groups.get(group_id, {})
-    size = len(group_id) + sum(len(name) + len(value) for name, value in configs.items())
-    if configs and (size > GROUP_SIZE_MAX or (not before and len(settings.groups) >= GROUPS_MAX)):
+    is_full = not before and len(settings.groups) >= GROUPS_MAX
+    if configs and (is_full or _characters(group_id, configs) > SIZE_MAX):
         return TOO_MANY_GROUPS
     context.cluster.unsaved.append(partial(settings.change_group, group_id, before))
     settings.change_group(group_id, configs)
     return None
+
+
+def set_client_metrics(name: str, configs: dict[str, str], context: RequestContext) -> Refusal | None:
+    """Set the configs of a client metrics resource, or refuse more than clients may make a broker keep."""
+    settings = context.settings
+    before = settings.client_metrics.get(name, {})
+    is_full = not before and len(settings.client_metrics) >= CLIENT_METRICS_MAX
+    if configs and (is_full or _characters(name, configs) > SIZE_MAX):
+        return TOO_MANY_CLIENT_METRICS
+    context.cluster.unsaved.append(partial(settings.change_client_metrics, name, before))
+    settings.change_client_metrics(name, configs)
+    return None
+
+
+def changes_client_metrics(context: RequestContext) -> bool:
+    """Return whether there are client metrics resources in the release."""
+    return _is_known(ResourceType.CLIENT_METRICS, context) and context.kafka_version.is_kraft
 
 
 def changes_groups(context: RequestContext) -> bool:
@@ -108,3 +130,7 @@ def changes_groups(context: RequestContext) -> bool:
 
 def _is_known(resource_type: int, context: RequestContext) -> bool:
     return resource_type in context.behavior(ConfigResourceBehavior).resource_types
+
+
+def _characters(name: str, configs: dict[str, str]) -> int:
+    return len(name) + sum(len(config) + len(value) for config, value in configs.items())

@@ -53,7 +53,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
     features = context.cluster.features
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
-        api_keys=_api_keys(kafka_version),
+        api_keys=_api_keys(kafka_version, context),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in features.of_release.supported
@@ -117,8 +117,10 @@ def _unsupported_version(kafka_version: KafkaVersion) -> ApiVersionsResponse:
     )
 
 
-def _api_keys(kafka_version: KafkaVersion) -> tuple[ApiVersion, ...]:
+def _api_keys(kafka_version: KafkaVersion, context: RequestContext) -> tuple[ApiVersion, ...]:
+    found = kafka_version.api_versions
+    if context.settings.current.bool("client.telemetry.receiver.enable"):
+        found = dict(sorted({**found, **kafka_version.unadvertised}.items()))
     return tuple(
-        ApiVersion(api_key=api_key, min_version=low, max_version=high)
-        for api_key, (low, high) in kafka_version.api_versions.items()
+        ApiVersion(api_key=api_key, min_version=low, max_version=high) for api_key, (low, high) in found.items()
     )

@@ -1,7 +1,7 @@
 """DescribeConfigs (API key 32): the configs of topics and groups, and of the node that received the request (BA-92).
 
-DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; client metrics and broker
-loggers have no configs; no config has documentation.
+DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; broker loggers have no
+configs; no config has documentation.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
+UNKNOWN_TYPE = 0
+
+
 class Entry(NamedTuple):
     """One config of a resource."""
 
     name: str
-    type: ConfigType
+    type: ConfigType | None
+    """None: UNKNOWN."""
     value: str | None
     source: ConfigSource
     read_only: bool
@@ -81,10 +85,19 @@ def _result(requested: DescribeConfigsResource, with_synonyms: bool, context: Re
         message = entries.message or ("" if is_generated else None)
         return _described(requested, entries.error, message)
     keys = requested.configuration_keys
-    if keys is not None and (keys or not is_generated):
+    if keys is not None and (keys or not is_generated) and _filters(requested, context):
         entries = [entry for entry in entries if entry.name in keys]
     configs = tuple(_config(entry, with_synonyms, context) for entry in entries)
     return _described(requested, ErrorCode.NONE, "" if is_generated else None, configs)
+
+
+def _filters(requested: DescribeConfigsResource, context: RequestContext) -> bool:
+    """Return whether the keys of a request choose among the configs of a resource."""
+    if requested.resource_type != ResourceType.CLIENT_METRICS:
+        return True
+    from kproto_server.client_metrics.configs import ClientMetricsBehavior
+
+    return context.behavior(ClientMetricsBehavior).describes_all
 
 
 def _described(
@@ -166,11 +179,17 @@ def _broker_logger(name: str, context: RequestContext) -> Refusal | list[Entry]:
 
 
 def _client_metrics(name: str, context: RequestContext) -> Refusal | list[Entry]:
+    from kproto_server.client_metrics.configs import describe  # rarely used: not imported at the start
+
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     if not context.kafka_version.is_kraft:
         return Refusal(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
-    return []
+    described = describe(context.settings.client_metrics.get(name, {}), context.kafka_version)
+    return [
+        Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
+        for entry in described
+    ]
 
 
 def _group(name: str, context: RequestContext) -> Refusal | list[Entry]:
@@ -209,6 +228,6 @@ def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> Descr
             DescribeConfigsSynonym(name=name, value=None if is_secret else value, source=source)
             for name, value, source in synonyms
         ),
-        config_type=entry.type,
+        config_type=entry.type or UNKNOWN_TYPE,
         documentation=None,
     )

@@ -1,7 +1,6 @@
-"""AlterConfigs (API key 33): replace all configs of a topic, a broker or a group (KIP-133, BA-93).
+"""AlterConfigs (API key 33): replace all configs of a resource: topic, broker, group, client metrics (KIP-133, BA-93).
 
-DEVIATION: broker loggers and client metrics have no configs; of a broker's settings, those change that kproto knows as
-dynamic.
+DEVIATION: broker loggers have no configs; of a broker's settings, those change that kproto knows as dynamic.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ from kproto_server.cluster.topic_config_changes import check_duplicates, replace
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_changes import (
+    changes_client_metrics,
     changes_groups,
     check_broker_to_change,
     returned_type,
+    set_client_metrics,
     set_configs,
     set_group_configs,
     topic_to_change,
@@ -55,6 +56,8 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
         return _alter_broker(resource, context, validate_only=validate_only)
     if resource.resource_type == ResourceType.GROUP and changes_groups(context):
         return _alter_group(resource, context, validate_only=validate_only)
+    if resource.resource_type == ResourceType.CLIENT_METRICS and changes_client_metrics(context):
+        return _alter_client_metrics(resource, context, validate_only=validate_only)
     target = topic_to_change(resource.resource_type, resource.resource_name, context)
     if target.first_error is not None:
         return target.first_error
@@ -91,3 +94,16 @@ def _alter_group(resource: AlterConfigsResource, context: RequestContext, *, val
     if isinstance(configs, Refusal):
         return configs
     return None if validate_only else set_group_configs(resource.resource_name, configs, context)
+
+
+def _alter_client_metrics(
+    resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool
+) -> Refusal | None:
+    from kproto_server.client_metrics.configs import checked  # rarely used: not imported at the start
+
+    configs = with_values(((config.name, config.value) for config in resource.configs), context.kafka_version)
+    if not isinstance(configs, Refusal):
+        configs = checked(resource.resource_name, configs, context.kafka_version)
+    if isinstance(configs, Refusal):
+        return configs
+    return None if validate_only else set_client_metrics(resource.resource_name, configs, context)

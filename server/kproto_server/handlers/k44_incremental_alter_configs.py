@@ -1,7 +1,6 @@
-"""IncrementalAlterConfigs (API key 44): change some configs of a topic, a broker or a group (KIP-339, BA-93).
+"""IncrementalAlterConfigs (API key 44): change some configs of a resource, as AlterConfigs (KIP-339, BA-93).
 
-DEVIATION: broker loggers and client metrics have no configs; of a broker's settings, those change that kproto knows as
-dynamic.
+DEVIATION: broker loggers have no configs; of a broker's settings, those change that kproto knows as dynamic.
 """
 
 from __future__ import annotations
@@ -12,12 +11,14 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k44_incremental_alter_configs import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 from kproto_server.cluster.broker_config_changes import changed_settings
-from kproto_server.cluster.topic_config_changes import ConfigChange, Operation, changed, check_changes
+from kproto_server.cluster.topic_config_changes import ConfigChange, Operation, changed, changed_values, check_changes
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_changes import (
+    changes_client_metrics,
     changes_groups,
     check_broker_to_change,
+    set_client_metrics,
     set_configs,
     set_group_configs,
     topic_to_change,
@@ -58,6 +59,8 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
         return _alter_broker(resource.resource_name, changes, context, validate_only=validate_only)
     if resource.resource_type == ResourceType.GROUP and changes_groups(context):
         return _alter_group(resource.resource_name, changes, context, validate_only=validate_only)
+    if resource.resource_type == ResourceType.CLIENT_METRICS and changes_client_metrics(context):
+        return _alter_client_metrics(resource.resource_name, changes, context, validate_only=validate_only)
     target = topic_to_change(resource.resource_type, resource.resource_name, context)
     if target.first_error is not None:
         return target.first_error
@@ -104,3 +107,16 @@ def _alter_group(
     if isinstance(configs, Refusal):
         return configs
     return None if validate_only else set_group_configs(group_id, configs, context)
+
+
+def _alter_client_metrics(
+    name: str, changes: list[ConfigChange], context: RequestContext, *, validate_only: bool
+) -> Refusal | None:
+    from kproto_server.client_metrics.configs import checked  # rarely used: not imported at the start
+
+    configs = changed_values(context.settings.client_metrics.get(name, {}), changes, context.kafka_version)
+    if not isinstance(configs, Refusal):
+        configs = checked(name, configs, context.kafka_version)
+    if isinstance(configs, Refusal):
+        return configs
+    return None if validate_only else set_client_metrics(name, configs, context)

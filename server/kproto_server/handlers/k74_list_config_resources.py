@@ -1,7 +1,5 @@
 """ListConfigResources (API key 74): the resources that may have configs (KIP-1142).
 
-DEVIATION: client metrics have no configs, so none are listed.
-
 Source:
     Responses of 4.4.0: the types in the order below, and UNSUPPORTED_VERSION for an unknown type.
 """
@@ -26,7 +24,7 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
     nodes = [str(node.node_id) for node in cluster.alive_nodes()]
     names = {
         ResourceType.GROUP: in_hash_order(context.settings.groups, java_hash),
-        ResourceType.CLIENT_METRICS: [],
+        ResourceType.CLIENT_METRICS: in_hash_order(context.settings.client_metrics, java_hash),
         ResourceType.BROKER_LOGGER: nodes,
         ResourceType.BROKER: nodes,
         ResourceType.TOPIC: list(cluster.topics),

@@ -42,8 +42,6 @@ RESPONSES: dict[str, ErrorResponse] = {
     "RemoveRaftVoter": _UNSUPPORTED,
     "UnregisterBroker": _UNSUPPORTED,
     "UnregisterController": _UNSUPPORTED,
-    "GetTelemetrySubscriptions": _UNSUPPORTED,
-    "PushTelemetry": _UNSUPPORTED,
     # Requests that only brokers and controllers send.
     "LeaderAndIsr": _BROKERS_ONLY,
     "StopReplica": _BROKERS_ONLY,

@@ -176,7 +176,7 @@ class Acceptor:
             logger.info("/%s: closed: max.connections.per.ip is reached", ip)
             sock.close()
             return
-        info = ConnectionInfo(client_host=f"/{ip}", listener=name)
+        info = ConnectionInfo(client_host=f"/{ip}", listener=name, client_port=address[1])
 
         def closed(transport: Transport) -> None:
             self._dispatcher.observations.disconnected(info)

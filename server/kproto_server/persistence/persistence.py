@@ -167,7 +167,9 @@ class Persistence:
         acls = self.log_dir.settings.acls if authorizer is None else tuple(map(tuple, authorizer.acls))
         quotas, kept = self._cluster.client_quotas, self._cluster.delegation_tokens
         tokens = self.log_dir.settings.tokens if kept is None else tuple(token.as_stored() for token in kept.tokens)
-        return StoredSettings(brokers, self._cluster.features.changed_levels, groups, scram, acls, quotas, tokens)
+        client_metrics = {name: dict(configs) for name, configs in settings.client_metrics.items()}
+        levels = self._cluster.features.changed_levels
+        return StoredSettings(brokers, levels, groups, scram, acls, quotas, tokens, client_metrics)
 
     def _restore_topics(self) -> None:
         cluster = self._cluster
@@ -175,6 +177,8 @@ class Persistence:
             self._settings.change(name, _known_settings(configs))
         for group_id, configs in self.log_dir.settings.groups.items():
             self._settings.change_group(group_id, dict(configs))
+        for name, configs in self.log_dir.settings.client_metrics.items():
+            self._settings.change_client_metrics(name, dict(configs))
         cluster.features.restore(self.log_dir.settings.features)
         if self.log_dir.settings.scram:
             from kproto_server.security.users import ScramCredential
@@ -325,6 +329,13 @@ def _check_configs(disk: Disk, kafka_version: KafkaVersion) -> None:
             parsed(kafka_version, configs)
         except InvalidValue as error:
             raise LogError(f"topics.json: group {group_id!r:.300}: {error}") from None
+    for name, configs in settings.client_metrics.items():
+        from kproto_server.client_metrics.configs import InvalidConfigs, subscription
+
+        try:
+            subscription(configs, kafka_version)
+        except InvalidConfigs as error:
+            raise LogError(f"topics.json: client metrics {name!r:.300}: {error}") from None
 
 
 def _known_settings(configs: Mapping[str, str]) -> dict[str, str]:

@@ -35,6 +35,8 @@ LATEST = "latest"
 """The default Kafka version."""
 
 PRODUCE = 0
+TELEMETRY = MappingProxyType({71: (0, 0), 72: (0, 0)})
+"""GetTelemetrySubscriptions and PushTelemetry."""
 
 _MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
 
@@ -162,6 +164,12 @@ class KafkaVersion(Release):
         return self.at_least(0, 10)
 
     @cached_property
+    def unadvertised(self) -> Mapping[int, tuple[int, int]]:
+        """API key -> least and greatest version of the APIs that a broker serves, and advertises only with a plugin
+        that receives the metrics of clients: from 3.7 on in KRaft (measured on 3.6.2, 3.7.2 and 3.9.2)."""
+        return TELEMETRY if self.is_kraft and self.at_least(3, 7) else MappingProxyType({})
+
+    @cached_property
     def closes_on_newer_versions(self) -> bool:
         """Whether a request version beyond the newest closes the connection. 0.8 reads such a request with the newest
         layout that it knows, except for OffsetCommit (fixtures/PROVENANCE.md)."""
@@ -177,7 +185,7 @@ class KafkaVersion(Release):
         These are the versions of `api_versions`, except for Produce in 4.x: it advertises versions from 0 on, for the
         sake of a client library, and serves versions from 3 on (BA-25).
         """
-        low, high = self.api_versions.get(api_key, (0, -1))
+        low, high = self.api_versions.get(api_key) or self.unadvertised.get(api_key, (0, -1))
         if api_key == PRODUCE and self.at_least(4, 0) and not self.is_latest:
             low = 3
         return low <= api_version <= high

@@ -242,6 +242,9 @@ class Connection:
         share_groups = self.dispatcher.state.used_share_groups
         if share_groups is not None:
             share_groups.disconnected(self.node.node_id, self.info)
+        client_metrics = self.dispatcher.state.used_client_metrics
+        if client_metrics is not None:
+            client_metrics.disconnected(self.info)
 
     def skip_delayed(self, now_ms: int) -> None:
         """Abandon the delayed operation, and handle the requests behind it; drop their responses.
@@ -397,6 +400,7 @@ class Connection:
                 state.log_manager,
                 state.find_transactions,
                 state.find_share_groups,
+                state.find_client_metrics,
                 self.node,
                 self.info,
                 api_key,

@@ -10,6 +10,7 @@ from kproto_server.releases.release import VersionBehavior
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto_server.client_metrics.subscriptions import ClientMetrics
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -58,6 +59,7 @@ class ConnectionInfo:
     """None: the listener has no TLS, or the handshake has not ended."""
     principal: str = ANONYMOUS
     """The user of SASL, or the subject of the certificate (`ssl.principal.mapping.rules`), as Kafka's ``Type:name``."""
+    client_port: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
@@ -74,6 +76,7 @@ class RequestContext:
     log_manager: LogManager
     find_transactions: Callable[[], TransactionCoordinator]
     find_share_groups: Callable[[], ShareGroups]
+    find_client_metrics: Callable[[], ClientMetrics]
     node: Node
     """The broker that has the listener of the connection."""
     connection: ConnectionInfo
@@ -91,6 +94,11 @@ class RequestContext:
     def share_groups(self) -> ShareGroups:
         """The share groups, made at their first use."""
         return self.find_share_groups()
+
+    @property
+    def client_metrics(self) -> ClientMetrics:
+        """The subscriptions of clients to metrics, made at their first use."""
+        return self.find_client_metrics()
 
     def behavior(self, area: type[B]) -> B:
         """Return the switches of one area for the broker's Kafka version."""

@@ -168,7 +168,7 @@ class Dispatcher:
 
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
         kafka_version = self.state.kafka_version
-        if api_key not in kafka_version.api_versions:
+        if api_key not in kafka_version.api_versions and api_key not in kafka_version.unadvertised:
             raise CloseConnection(f"API key {api_key} is not served by Kafka version {kafka_version.name}")
         own = handlers.own_endpoint(api_key, api_version, kafka_version, self.observations)
         if own is not None:

@@ -59,6 +59,7 @@ class Topics(NamedTuple):
     """The newest producer id."""
     broker_configs: Mapping[str, Mapping[str, str]]
     group_configs: Mapping[str, Mapping[str, str]]
+    client_metrics: Mapping[str, Mapping[str, str]]
     feature_levels: Mapping[str, int]
     scram_changes: Changes
     acls: tuple[Acl, ...]
@@ -77,6 +78,7 @@ class Topics(NamedTuple):
             cluster.last_producer_id,
             {name: dict(configs) for name, configs in settings.configs.items()},
             {group_id: dict(configs) for group_id, configs in settings.groups.items()},
+            {name: dict(configs) for name, configs in settings.client_metrics.items()},
             dict(cluster.features.levels),
             cluster.scram_changes,
             () if cluster.authorizer is None else cluster.authorizer.acls,
@@ -104,6 +106,8 @@ class Topics(NamedTuple):
             settings.change(name, dict(configs))
         for group_id, configs in self.group_configs.items():
             settings.change_group(group_id, dict(configs))
+        for name, configs in self.client_metrics.items():
+            settings.change_client_metrics(name, dict(configs))
         if self.feature_levels != cluster.features.levels:
             cluster.features.replace(self.feature_levels)
         if self.scram_changes:

@@ -85,6 +85,8 @@ class StoredSettings(NamedTuple):
     tokens: tuple[tuple[Any, ...], ...] = ()
     """The fields of each delegation token, in the order of `TOKEN_FIELDS`; a broker without a secret key keeps them as
     they are."""
+    client_metrics: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+    """The configs of client metrics resources, by name."""
 
 
 NO_SETTINGS = StoredSettings()
@@ -159,7 +161,8 @@ def _settings(content: dict[str, Any]) -> StoredSettings:
     acls = tuple(_fields(one, ACL_FIELDS, "ACL") for one in content.get("acls", ()))
     quotas = dict(map(_quotas, content.get("quotas", ())))
     tokens = tuple(_fields(one, TOKEN_FIELDS, "delegation token") for one in content.get("tokens", ()))
-    return StoredSettings(brokers, features, groups, scram, acls, quotas, tokens)
+    client_metrics = {name: _configs(one) for name, one in content.get("client_metrics", {}).items()}
+    return StoredSettings(brokers, features, groups, scram, acls, quotas, tokens, client_metrics)
 
 
 def _quotas(fields: dict[str, Any]) -> tuple[tuple[tuple[str, str | None], ...], dict[str, float]]:
@@ -251,6 +254,8 @@ def write_topics(
         content["features"] = dict(settings.features)
     if settings.groups:
         content["groups"] = {group_id: dict(configs) for group_id, configs in settings.groups.items()}
+    if settings.client_metrics:
+        content["client_metrics"] = {name: dict(configs) for name, configs in settings.client_metrics.items()}
     if settings.scram:
         content["scram"] = list(map(_scram_fields, settings.scram))
     if settings.acls:

@@ -3,6 +3,7 @@
 from tests.clients.tool_steps import query, run, wait
 from tests.clients.tools import CLIENT_METRICS, CONFIGS, TOPICS
 
+METRICS = "--entity-type client-metrics --entity-name slow"
 OF_TOPIC = "--entity-type topics --entity-name configured"
 
 OF_TOPICS = (
@@ -69,6 +70,17 @@ OF_BROKERS = (
     query(CONFIGS, "--describe --entity-type client-metrics"),
     query(CLIENT_METRICS, "--list"),
     query(CLIENT_METRICS, "--describe"),
+    run(CLIENT_METRICS, "--alter --name slow --metrics a.,x --interval 9000 --match client_id=a", "slow"),
+    run(CLIENT_METRICS, "--alter --name slow --interval 10", "interval must be between 100 and 3600000"),
+    run(CONFIGS, f"--alter {METRICS} --add-config metrics=[],match=[client_id=b]", "Completed updating config for"),
+    run(CONFIGS, f"--alter {METRICS} --add-config match=[b=c]", "Illegal client matching pattern: b=c"),
+    run(CONFIGS, f"--alter {METRICS} --add-config nope=1", "Unknown client metrics configuration: nope"),
+    query(CLIENT_METRICS, "--list", "slow"),
+    query(CLIENT_METRICS, "--describe --name slow", "interval.ms=9000"),
+    query(CONFIGS, f"--describe {METRICS}", "match=client_id=b"),
+    run(CONFIGS, f"--alter {METRICS} --delete-config match", "Completed updating"),
+    run(CLIENT_METRICS, "--delete --name slow", "slow"),
+    query(CLIENT_METRICS, "--list"),
 )
 
 ONE_GROUP, OTHER = "--entity-type groups --entity-name configured-group", "--entity-type groups --entity-name other"

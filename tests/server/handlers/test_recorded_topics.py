@@ -119,10 +119,7 @@ def _reason_in_depth(release: str, pair: GoldenPair) -> str | None:
             ("CreateTopics", "assignments, bad"): "DEVIATION: a text shows the class of a Scala map",
         },
         "3.9.2": {("FindCoordinator", "share"): "DEVIATION: no share coordinator; 3.9 promises one for ever"},
-        "4.4.0": {
-            ("DescribeConfigs", "types 16"): "DEVIATION: client metrics have no configs",
-            ("DescribeConfigs", "types 32"): "DEVIATION: groups have no configs",
-        },
+        "4.4.0": {("DescribeConfigs", "types 32"): "DEVIATION: groups have no configs"},
     }
     return REASONS.get(what) or by_release[release].get(what)
 
