@@ -38,6 +38,10 @@ class Finding(NamedTuple):
         return f"{self.path}:{self.line_number}: {self.found!r}: say {self.instead}"
 
 
+STEMS: dict[re.Pattern[str], str] = {}
+"""Pattern of a word -> its stem, which a text has if the pattern matches: to look for it takes a fiftieth."""
+
+
 def word(stem: str, endings: str = "s") -> re.Pattern[str]:
     """Return the pattern of a word, with any of these endings, in prose and inside identifiers of any style."""
     end = f"(?:{endings})?"
@@ -46,7 +50,9 @@ def word(stem: str, endings: str = "s") -> re.Pattern[str]:
         rf"{stem.capitalize()}{end}(?![a-z])",
         rf"(?<![A-Z]){(stem + end).upper()}(?![A-Z])",
     )
-    return re.compile("|".join(parts))
+    pattern = re.compile("|".join(parts))
+    STEMS[pattern] = stem
+    return pattern
 
 
 def phrase(text: str) -> re.Pattern[str]:
@@ -134,7 +140,12 @@ def findings_in(path: str, text: str) -> list[Finding]:
     """Return what a file's name and lines say that has another word."""
     # Most files match few rules, and a search of a whole file takes a tenth of a search of each line.
     whole = f"{path}\n{text}"
-    rules = [rule for rule in RULES if path.startswith(rule.where) and rule.pattern.search(whole)]
+    lowered = whole.lower()
+    rules = [
+        rule
+        for rule in RULES
+        if path.startswith(rule.where) and STEMS.get(rule.pattern, "") in lowered and rule.pattern.search(whole)
+    ]
     found: list[Finding] = []
     if not rules:
         return found

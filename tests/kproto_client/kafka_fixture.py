@@ -89,16 +89,22 @@ class KafkaFixture:
         self._wait(self.admin.delete_topics([topic], operation_timeout=LIMIT_S))
         wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics, f"the deletion of {topic}")
 
-        def created() -> bool:
-            try:
-                self.create(topic)
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                    return False
-                raise
-            return True
+        wait_until(lambda: self._is_created(topic, KafkaError.TOPIC_ALREADY_EXISTS), f"the second creation of {topic}")
 
-        wait_until(created, f"the second creation of {topic}")
+    def wait_for_session(self) -> None:
+        """Wait until the broker creates topics again: after a hang, one with ZooKeeper has lost its session (-1)."""
+        topic = unique_name("topic")
+        wait_until(lambda: self._is_created(topic, KafkaError.UNKNOWN), "the session with ZooKeeper")
+
+    def _is_created(self, topic: str, temporary_error: int) -> bool:
+        """Create a topic; return False if that fails with this error."""
+        try:
+            self.create(topic)
+        except KafkaException as error:
+            if error.args[0].code() == temporary_error:
+                return False
+            raise
+        return True
 
     def expand(self, topic: str, partitions: int) -> None:
         self._wait(self.admin.create_partitions([NewPartitions(topic, partitions)]))
