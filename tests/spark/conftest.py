@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kproto.spark import cli, session
-from kproto.spark.engine import EMBEDDED, SPARK
+from kproto.spark.engine import EMBEDDED, SPARK, using
 from kproto.spark.start import start
 from tests.requirements import need_java
 from tests.spark import class_archive
 from tests.spark.engines import session_of
-from tests.spark.scans import Run
+from tests.spark.scans import Command, Run
 from tests.spark.settings import LOCAL
 
 HERE = Path(__file__).parent
@@ -51,6 +51,13 @@ def either(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def embedded_session(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """Return a session of the embedded engine, for tests of what both engines get from the same code."""
+    with session_of(EMBEDDED, request) as started:
+        yield started
+
+
+@pytest.fixture
 def run(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Run:
@@ -58,3 +65,17 @@ def run(
     monkeypatch.setattr(cli, "start", lambda options: spark if options.engine == SPARK else start(options))
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     return Run(spark, capsys, tmp_path / "reads.jsonl")
+
+
+@pytest.fixture
+def run_embedded(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Return a function like `run` that runs commands on the embedded engine."""
+
+    def command(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with using(EMBEDDED):  # the command chooses it for its process
+            code = cli.main([*map(str, words), "--engine", "embedded"])
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,10 @@ def noting_source(notes: Path) -> type[DataSource]:
             return NotingReader(read_options(self.options))
 
     return NotingSource
+
+
+Command = Callable[..., tuple[int, str, str]]
+"""Runs a command in this process; returns exit code, standard output and standard error."""
 
 
 class Run:

@@ -30,8 +30,8 @@ RECORDS, COMMITTED = 7, 3
 
 
 @pytest.mark.parametrize("release", ["2.0.1", "4.4.0"])
-def test_the_audit_recommends_the_requested_retentions(spark: SparkSession, release: str) -> None:
-    log = LogInput(spark, str(offsets_log("requested-retentions", release)))
+def test_the_audit_recommends_the_requested_retentions(embedded_session: SparkSession, release: str) -> None:
+    log = LogInput(embedded_session, str(offsets_log("requested-retentions", release)))
     audit = {
         row["group_id"]: row for row in jobs.retention_audit(log.commits, retention_minutes=CURRENT_MINUTES).collect()
     }

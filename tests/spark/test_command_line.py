@@ -18,15 +18,14 @@ from kproto.errors import NoLog
 from kproto.spark import cli
 from kproto.spark.commands import JOBS
 from kproto.spark.delta import check_delta
-from kproto.spark.engine import EMBEDDED, using
 from tests.fixture_files import FIXTURES, offsets_log
-from tests.spark.scans import Run
+from tests.spark.scans import Command, Run
 
 LOGS = FIXTURES / "golden" / "logs"
 
 
-def test_requested_retentions_and_what_was_read(run: Run) -> None:
-    code, out, err = run("retention-audit", LOGS / "2.1.1", "--format", "jsonl")
+def test_requested_retentions_and_what_was_read(run_embedded: Command) -> None:
+    code, out, err = run_embedded("retention-audit", LOGS / "2.1.1", "--format", "jsonl")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     requested = {row["group_id"]: row["max_override_ms"] for row in rows if row["max_override_ms"] is not None}
@@ -112,8 +111,8 @@ def test_a_uri_without_delta_tables_is_one_line(run: Run, spark: SparkSession, t
     check_delta(spark, root)
 
 
-def test_rows_as_a_table(run: Run) -> None:
-    code, out, err = run("retention-audit", LOGS / "4.4.0", "--retention-minutes", 1, "--limit", 2)
+def test_rows_as_a_table(run_embedded: Command) -> None:
+    code, out, err = run_embedded("retention-audit", LOGS / "4.4.0", "--retention-minutes", 1, "--limit", 2)
     heads, ruler, *rows = out.splitlines()
     assert code == 0
     assert heads.split()[:3] == ["group_id", "max_override_ms", "n_overrides"]
@@ -123,13 +122,13 @@ def test_rows_as_a_table(run: Run) -> None:
     assert "the first 2 rows are shown" in err
 
 
-def test_rows_of_one_group(run: Run) -> None:
-    code, out, _ = run("latest", LOGS / "4.4.0", "--group", "v3", "--group", "tx", "--format", "csv")
+def test_rows_of_one_group(run_embedded: Command) -> None:
+    code, out, _ = run_embedded("latest", LOGS / "4.4.0", "--group", "v3", "--group", "tx", "--format", "csv")
     assert code == 0
     assert {row["group_id"] for row in csv.DictReader(io.StringIO(out))} == {"v3", "tx"}
 
 
-def test_jobs_return_the_same_from_tables(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_jobs_return_the_same_from_tables(run: Run, run_embedded: Command, tmp_path: Path) -> None:
     """A job returns the same rows from tables as from the log, and a second `tables` adds nothing."""
     tables = tmp_path / "tables"
     code, _, err = run("tables", LOGS / "2.1.1", "-o", tables)
@@ -137,41 +136,37 @@ def test_jobs_return_the_same_from_tables(run: Run, tmp_path: Path, capsys: pyte
     assert "commits: " in err
     code, _, err = run("tables", LOGS / "2.1.1", "-o", tables)
     assert err.count(": 0 rows added") == 3
-    for job in ("expiry", "rebalances"):
-        from_log = run(job, LOGS / "2.1.1", "--format", "jsonl")
-        from_tables = run(job, tables, "--format", "jsonl")
+    for job, run_job in (("expiry", run), ("expiry", run_embedded), ("rebalances", run_embedded)):
+        from_log = run_embedded(job, LOGS / "2.1.1", "--format", "jsonl")
+        from_tables = run_job(job, tables, "--format", "jsonl")
         assert from_log[:2] == from_tables[:2]
         assert from_log[1]
-    with using(EMBEDDED):
-        capsys.readouterr()
-        assert cli.main(["rebalances", str(tables), "--format", "jsonl", "--engine", "embedded"]) == 0
-        assert capsys.readouterr().out == from_tables[1]
 
 
-def test_rows_as_parquet(run: Run, tmp_path: Path) -> None:
+def test_rows_as_parquet(run: Run, run_embedded: Command, tmp_path: Path) -> None:
     code, out, _ = run("latest", LOGS / "2.1.1", "--format", "parquet", "-o", tmp_path / "latest")
     assert (code, out) == (0, "")
     table = pq.read_table(tmp_path / "latest")
-    assert table.num_rows == len(run("latest", LOGS / "2.1.1", "--format", "jsonl")[1].splitlines())
+    assert table.num_rows == len(run_embedded("latest", LOGS / "2.1.1", "--format", "jsonl")[1].splitlines())
     assert str(table.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
 
 
-def test_versions_over_reports(run: Run, tmp_path: Path) -> None:
+def test_versions_over_reports(run_embedded: Command, tmp_path: Path) -> None:
     request = {"api_key": 1, "api": "Fetch", "api_version": 3, "count": 5, "verdict": "breaks", "last_served_by": "3.9"}
     client = {"client_id": "old", "software_name": None, "software_version": None, "requests": [request]}
     report = {"schema": 1, "target": "4.0", "run": None, "clients": [client]}
     (tmp_path / "a.json").write_text(json.dumps(report))
-    code, out, err = run("versions", tmp_path, "--format", "jsonl")
+    code, out, err = run_embedded("versions", tmp_path, "--format", "jsonl")
     row = json.loads(out)
     assert (code, row["client_id"], row["verdict"], row["runs"]) == (0, "old", "breaks", 1)
     assert "1 report" in err
     (tmp_path / "b.json").write_text('{"something": "else"}')
-    code, _, err = run("versions", tmp_path)
+    code, _, err = run_embedded("versions", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
     assert "b.json: not a request report of schema 1" in err
 
 
-def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
+def test_a_report_of_a_recorded_log(run: Run, run_embedded: Command, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     log = offsets_log("requested-retentions", "2.0.1") / "__consumer_offsets-0"  # without the log of `orders`
     code, _, err = run("report", log, "-o", page)
@@ -181,6 +176,5 @@ def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
     assert "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 86,400" in text
     assert text.count("<svg") == 2 * 2  # in two sizes; without the topics' logs there is no chart of lag
     assert "lag is unknown" in text
-    with using(EMBEDDED):
-        assert cli.main(["report", str(log), "-o", str(page), "--engine", "embedded"]) == 0
+    assert run_embedded("report", log, "-o", page)[0] == 0
     assert page.read_text(encoding="utf-8") == text

@@ -29,7 +29,7 @@ from tests.spark.test_tables import Frames, frames, settled, source
 OPTIONS = parse(
     ["tables", "x", "-o", "y", "--derived", "--retention-minutes", "600", "--minutes", "5", "--moments", "2"]
 )
-FEW = ("hot-partitions", "lag", "rates")
+FEW = ("hot-partitions", "rates")
 """The jobs whose tables are computed, in the order of their tables."""
 BEFORE_A_RENAME = 3
 """Steps that write the intent. Each table has two more, the second of which is its rename."""

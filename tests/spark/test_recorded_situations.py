@@ -19,7 +19,7 @@ from kproto.spark import jobs
 from kproto.spark.advice import Advice, sentence, summarize
 from kproto.spark.cli import main
 from kproto.spark.commands import JOBS
-from kproto.spark.engine import EMBEDDED, using
+from kproto.spark.engine import EMBEDDED, SPARK, using
 from kproto.spark.inputs import TablesInput
 from kproto.spark.log_input import LogInput, empty_ends
 from kproto.spark.source.options import read_options
@@ -29,7 +29,7 @@ from kproto.spark.tables import Origin, Source, write_parquet
 from kproto.spark.words import caveats
 from tests.fixture_files import offsets_log
 from tests.spark.report_samples import coverage
-from tests.spark.scans import Run
+from tests.spark.scans import Command, Run
 
 CURRENT = 10_080
 SOME_COMMITS = 3
@@ -40,9 +40,9 @@ def open_log(spark: SparkSession, situation: str, release: str) -> LogInput:
     return LogInput(spark, str(offsets_log(situation, release)))
 
 
-def test_a_compacted_log_gives_no_green_light(either: SparkSession) -> None:
+def test_a_compacted_log_gives_no_green_light(embedded_session: SparkSession) -> None:
     """A group requested 60 days in 28 of 201 commits, and the cleaner removed all of them."""
-    log = open_log(either, "compacted", "2.0.1")
+    log = open_log(embedded_session, "compacted", "2.0.1")
     audit = jobs.retention_audit(log.commits, retention_minutes=CURRENT).cache()
     found = {row["group_id"]: (row["recommended_minutes"], row["has_offsets"]) for row in audit.collect()}
     assert found == {"seasonal": (CURRENT, True), "filler": (CURRENT, True), "deleted": (DAYS_40, False)}
@@ -76,11 +76,11 @@ def test_the_advice_says_what_it_has_not_seen(advice: Advice, partitions: int, t
     assert found[1] is is_enough
 
 
-def test_offsets_removed_at_the_beginning_are_missing(either: SparkSession, tmp_path: Path) -> None:
+def test_offsets_removed_at_the_beginning_are_missing(embedded_session: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "__consumer_offsets-0").mkdir()
     segment = offsets_log("compacted", "2.0.1") / "__consumer_offsets-0" / f"{200:020}.log"
     (tmp_path / "__consumer_offsets-0" / segment.name).write_bytes(segment.read_bytes())
-    read = LogInput(either, str(tmp_path)).coverage
+    read = LogInput(embedded_session, str(tmp_path)).coverage
     assert (read.first_offset, read.starts_late, read.missing, read.records) == (200, 1, 200, 43)
 
 
@@ -109,8 +109,8 @@ def test_every_job_reads_message_sets(release: str, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("release", ["0.8.2.2-gzip", "0.9.0.1", "0.10.2.2", "0.10.2.2-gzip"])
-def test_message_sets_are_read(either: SparkSession, release: str) -> None:
-    log = open_log(either, "old-formats", release)
+def test_message_sets_are_read(embedded_session: SparkSession, release: str) -> None:
+    log = open_log(embedded_session, "old-formats", release)
     read = log.coverage
     assert (read.batches, read.records, read.missing) == (10, 10, 0)
     assert read.first_ts.year == 2026
@@ -118,9 +118,9 @@ def test_message_sets_are_read(either: SparkSession, release: str) -> None:
     assert sorted(map(tuple, rows)) == [("billing", "orders", 4), ("search", "orders", 4)]
 
 
-def test_the_end_of_a_log_without_records_is_known(either: SparkSession) -> None:
+def test_the_end_of_a_log_without_records_is_known(embedded_session: SparkSession) -> None:
     """The lag is the end of the log less the offset, whether or not a record is left."""
-    log = open_log(either, "no-records", "2.8.2")
+    log = open_log(embedded_session, "no-records", "2.8.2")
     lag = jobs.lag(log.commits, log.log_batches, moments=[log.coverage.last_ts])
     found = [(row["topic"], row["log_end"], row["lag"]) for row in lag.orderBy("topic").collect()]
     assert found == [("emptied", 204, 104), ("empty", 0, 0)]
@@ -156,8 +156,8 @@ def test_tables_say_which_commits_wait_for_a_transaction(spark: SparkSession, tm
     assert "3 commits after the first one of an open transaction wait" in "".join(caveats(from_tables, None))
 
 
-def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(either: SparkSession) -> None:
-    log = open_log(either, "open-transaction", "2.8.2")
+def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(embedded_session: SparkSession) -> None:
+    log = open_log(embedded_session, "open-transaction", "2.8.2")
     basis = {}
     for version in ("2.8.2", "4.0"):
         rows = jobs.expiry(log.commits, log.group_metadata, retention_minutes=CURRENT, kafka_version=version)
@@ -166,7 +166,9 @@ def test_a_pending_offset_keeps_offsets_since_the_new_coordinator(either: SparkS
     assert basis["4.0"]["transactional"] == "pending"
 
 
-@pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
+@pytest.mark.parametrize(
+    ("either", "release"), [(SPARK, "4.4.0"), (EMBEDDED, "2.8.2"), (EMBEDDED, "4.4.0")], indirect=["either"]
+)
 def test_a_rewind_that_nobody_could_see_is_none(either: SparkSession, release: str) -> None:
     """Four groups commit 20, then 5 in a transaction, then 30; the brokers returned 5 for the first of them only."""
     log = open_log(either, "replaced-commits", release)
@@ -185,18 +187,18 @@ def test_a_rewind_that_nobody_could_see_is_none(either: SparkSession, release: s
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
-def test_an_offset_deleted_while_another_is_pending_stays_deleted(either: SparkSession, release: str) -> None:
+def test_an_offset_deleted_while_another_is_pending_stays_deleted(embedded_session: SparkSession, release: str) -> None:
     """The marker of the transaction follows the tombstone; the brokers returned no offset until a restart."""
-    log = open_log(either, "deleted-while-pending", release)
+    log = open_log(embedded_session, "deleted-while-pending", release)
     in_order = log.commits.orderBy("log_offset").select("committed_offset", "txn_state")
     assert list(map(tuple, in_order.collect())) == [(20, "none"), (5, "committed"), (None, "none")]
     assert jobs.latest(log.commits).isEmpty()
     assert jobs.rewinds(log.commits, log.log_batches).isEmpty()
 
 
-def test_a_consumer_group_is_emptied(either: SparkSession) -> None:
+def test_a_consumer_group_is_emptied(embedded_session: SparkSession) -> None:
     """The members of a KIP-848 group are in records of their own."""
-    log = open_log(either, "consumer-group", "4.4.0")
+    log = open_log(embedded_session, "consumer-group", "4.4.0")
     assert log.markers is None
     events = jobs.rebalances(log.group_metadata).orderBy("ts", "generation")
     found = [(row["event"], row["generation"], row["members_before"], row["members"]) for row in events.collect()]
@@ -222,12 +224,14 @@ def test_the_page_names_the_empty_group_and_the_time_of_the_copy(
     assert "offsets lost in the day after the end of the log" in text
 
 
-def test_the_command_says_the_advice(run: Run) -> None:
-    _, _, err = run("retention-audit", offsets_log("compacted", "2.0.1"))
+def test_the_command_says_the_advice(run_embedded: Command) -> None:
+    _, _, err = run_embedded("retention-audit", offsets_log("compacted", "2.0.1"))
     assert "groups may need more" in err
 
 
-def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(run: Run, tmp_path: Path) -> None:
+def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(
+    run: Run, run_embedded: Command, tmp_path: Path
+) -> None:
     """Every other partition of the offsets topic is damaged, and the batches of all segments of the topic but the last.
 
     Other partitions have newer records than the group's: the end of the log is the same.
@@ -245,7 +249,7 @@ def test_a_group_and_its_lag_need_the_ends_of_logs_and_one_partition(run: Run, t
     for job in (["lag"], ["stalled", "--minutes", "0"], ["rates"]):
         words = [*job, "--group", "group-3", "--format", "jsonl"]
         _, rows, err = run(words[0], damaged, *words[1:])
-        _, expected, _ = run(words[0], intact, *words[1:])
+        _, expected, _ = run_embedded(words[0], intact, *words[1:])
         assert [json.loads(line)["group_id"] for line in rows.splitlines()] == ["group-3"]
         assert rows == expected
         assert "of 1 partition of __consumer_offsets" in err

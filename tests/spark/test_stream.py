@@ -136,7 +136,7 @@ def test_options_that_streams_do_not_have_are_refused(
         stream.offsets()
 
 
-QUERIES, HITS_WANTED, KILLS_MAX = 3, 4, 8
+QUERIES, HITS_WANTED, KILLS_MAX = 3, 2, 8
 ADVANCE_MAX_S = 300
 
 
