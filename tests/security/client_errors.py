@@ -1,29 +1,36 @@
 """Which error a client gets from secured listeners: kproto's, and those of a real broker with the same settings.
 
 `python -m tests.security.client_errors [--write] [--client NAME]... [--broker NAME]...` runs all clients, or the named
-ones, against kproto and real brokers, and prints what differs; with --write the results are recorded in
-fixtures/client-errors/results.json. Each client writes one record by each case; its result is ok, or the class of the
-error that its library reports.
+ones, against three releases, real ones and kproto as each of them, and prints what differs; with --write the results
+are recorded in fixtures/client-errors/results.json. Each client writes one record by each case; its result is ok, or
+the class of the error that its library reports.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+
 from kproto.messages import k51_alter_user_scram_credentials as k51
 from kproto_server.broker.broker import Broker
-from kproto_server.configuration.authorizers import STANDARD
-from kproto_server.security.certificates import CertificateKind
+from kproto_server.configuration.authorizers import SIMPLE, STANDARD, ZOOKEEPER
+from kproto_server.security.certificates import PASSWORD, CertificateKind, encryption
 from kproto_server.security.client_settings import Access, Login, java
 from kproto_server.security.oauth import unsecured_token
 from kproto_server.security.tls_files import TlsFiles
@@ -31,18 +38,22 @@ from tests.clients.admin import wait_topic
 from tests.clients.scenarios.built import DRIVERS, go_program, node_program
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic
-from tests.oracle.cluster import NEWEST, kafka, real_kafka
+from tests.oracle.cluster import NEWEST, Cluster, kafka, real_kafka
 from tests.oracle.java import compiled, java_command
 from tests.oracle.ports import free_port
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "client-errors" / "results.json"
-KPROTO = "kproto"
+OLDER, OLDEST = "2.8.2", "2.0.1"
+RELEASES = (NEWEST, OLDER, OLDEST)
+AUTHORIZERS = {NEWEST: STANDARD, OLDER: ZOOKEEPER, OLDEST: SIMPLE}
 HOST = "127.0.0.1"
 TOPIC = "orders"
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
 SUPER_USERS = "User:ANONYMOUS;User:alice;User:CN=client,O=kproto"
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 LOGIN, MTLS = "SASL_SSL", "MTLS"
+ADMIN = "PLAINTEXT"
+"""The listener for administrators, who need no login there."""
 KINDS = {
     LOGIN: CertificateKind.AUTO, MTLS: CertificateKind.AUTO, "EXPIRED": CertificateKind.EXPIRED,
     "WRONGNAME": CertificateKind.WRONG_NAME, "UNKNOWNCA": CertificateKind.UNKNOWN_CA,
@@ -94,36 +105,42 @@ CASES: dict[str, Case] = {
 Endpoints = dict[str, Endpoint]
 
 
+def kproto_as(release: str) -> str:
+    """Return the name of kproto that behaves as a release, among the brokers."""
+    return "kproto" if release == NEWEST else f"kproto as {release}"
+
+
 @contextmanager
-def kproto() -> Iterator[Endpoints]:
+def kproto(release: str = NEWEST) -> Iterator[Endpoints]:
     """Run the listeners of kproto."""
     with ExitStack() as stack:
         found = {}
         for name, kind in KINDS.items():
-            options: dict[str, Any] = {"tls": kind.value, "settings": {}}
+            options: dict[str, Any] = {"tls": kind.value, "settings": {}, "kafka_version": release}
             if name == LOGIN:
-                listeners = [f"{LOGIN}://{HOST}:0", f"PLAINTEXT://{HOST}:0"]
+                listeners = [f"{LOGIN}://{HOST}:0", f"{ADMIN}://{HOST}:0"]
                 options |= {"sasl": MECHANISMS, "users": USERS, "listeners": listeners}
-                options["settings"] = {"authorizer.class.name": STANDARD, "super.users": SUPER_USERS}
+                options["settings"] = {"authorizer.class.name": AUTHORIZERS[release], "super.users": SUPER_USERS}
             elif name == MTLS:
                 options["settings"] = {"ssl.client.auth": "required"}
             broker = stack.enter_context(Broker.running(**options))
             found[name] = Endpoint(broker.bootstrap_servers, broker.tls.files)
             if name == LOGIN:
-                _prepare(broker.servers_of("PLAINTEXT"))
+                found[ADMIN] = Endpoint(broker.servers_of(ADMIN), broker.tls.files)
+                _create_topic(found[ADMIN].servers)
         yield found
 
 
 @contextmanager
 def real(release: str) -> Iterator[Endpoints]:
-    """Run the listeners of a real broker with KRaft."""
+    """Run the listeners of a real broker."""
     with tempfile.TemporaryDirectory(prefix="client-errors-") as folder:
         found = {}
         module = "org.apache.kafka.common.security"
         of_login = f"listener.name.{LOGIN.lower()}"
         users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
         settings = {
-            "authorizer.class.name": STANDARD, "super.users": SUPER_USERS,
+            "authorizer.class.name": AUTHORIZERS[release], "super.users": SUPER_USERS,
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             f"{of_login}.plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required {users};",
             f"{of_login}.scram-sha-256.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
@@ -133,32 +150,56 @@ def real(release: str) -> Iterator[Endpoints]:
         }  # fmt: skip
         for name, kind in KINDS.items():
             files = TlsFiles(f"{folder}/{name}", (HOST,), kind)
-            store = files.directory / "key-store.pem"
-            store.write_text(files.key_file.read_text() + files.certificate_file.read_text())
             found[name] = Endpoint(f"{HOST}:{free_port()}", files)
-            of_listener = f"listener.name.{name.lower()}.ssl"
-            settings |= {f"{of_listener}.keystore.type": "PEM", f"{of_listener}.keystore.location": str(store)}
-        settings |= {
-            "listener.name.mtls.ssl.client.auth": "required",
-            "listener.name.mtls.ssl.truststore.type": "PEM",
-            "listener.name.mtls.ssl.truststore.location": str(found[MTLS].files.ca_file),
-        }
+            settings |= _store_settings(name, "keystore", _key_store(files)) | {
+                f"listener.name.{name.lower()}.ssl.key.password": PASSWORD
+            }
+        settings |= _store_settings(MTLS, "truststore", found[MTLS].files.trust_store_file)
+        settings["listener.name.mtls.ssl.client.auth"] = "required"
         addresses = ",".join(f"{name}://{endpoint.servers}" for name, endpoint in found.items())
         protocols = ",".join(f"{name}:{LOGIN if name == LOGIN else 'SSL'}" for name in KINDS)
         settings |= {
             "listeners": f"+{addresses}",
             "advertised.listeners": f"+{addresses}",
-            "listener.security.protocol.map": f"+{protocols}",
+            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}",
         }
         with real_kafka(release, props=settings) as cluster:
-            _prepare(cluster.bootstrap)
+            _create_topic(cluster.bootstrap)
+            _add_scram_credentials(cluster)
+            found[ADMIN] = Endpoint(cluster.bootstrap, found[LOGIN].files)
             yield found
 
 
-def _prepare(bootstrap: str) -> None:
-    """Have the topic, and the SCRAM credentials of alice."""
+def _key_store(files: TlsFiles) -> Path:
+    """Return the broker's key and certificate in the only format that each release of Kafka reads."""
+    key = load_pem_private_key(files.key_file.read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)
+    certificate, *others = x509.load_pem_x509_certificates(files.certificate_file.read_bytes())
+    store = files.directory / "key-store.p12"
+    store.write_bytes(serialize_key_and_certificates(b"broker", key, certificate, others, encryption()))
+    return store
+
+
+def _store_settings(listener: str, kind: str, store: Path) -> dict[str, str]:
+    of_store = f"listener.name.{listener.lower()}.ssl.{kind}"
+    return {f"{of_store}.type": "PKCS12", f"{of_store}.location": str(store), f"{of_store}.password": PASSWORD}
+
+
+def _create_topic(bootstrap: str) -> None:
     with RawClient(bootstrap) as client:
         create_topic(client, TOPIC)
+    wait_topic(bootstrap, TOPIC, 1)
+
+
+def _add_scram_credentials(cluster: Cluster) -> None:
+    """Give alice her password by both mechanisms."""
+    if cluster.version == OLDEST:  # clients cannot
+        zookeeper = f"{HOST}:{json.loads((cluster.folder / 'cluster.json').read_text())['side_port']}"
+        added = ",".join(f"{name}=[password={USERS['alice']}]" for name in MECHANISMS if name.startswith("SCRAM"))
+        alter = ["--alter", "--add-config", added, "--entity-type", "users", "--entity-name", "alice"]
+        kafka("tool", cluster.version, "kafka.admin.ConfigCommand", "--zookeeper", zookeeper, *alter)
+        return
+    with RawClient(cluster.bootstrap) as client:
         salt, iterations = b"a salt of the test", 4096
         for number, hash_name in ((1, "sha256"), (2, "sha512")):
             salted = hashlib.pbkdf2_hmac(hash_name, USERS["alice"].encode(), salt, iterations)
@@ -167,7 +208,6 @@ def _prepare(bootstrap: str) -> None:
             )
             altered = client.ask(k51.AlterUserScramCredentialsRequest(deletions=(), upsertions=(new,)), 0)
             assert not altered.results[0].error_code, altered
-    wait_topic(bootstrap, TOPIC, 1)
 
 
 def described(cases: dict[str, Case], endpoints: Endpoints) -> list[dict[str, str]]:
@@ -233,7 +273,7 @@ def _java(release: str) -> Run:
         with tempfile.TemporaryDirectory(prefix="client-errors-") as folder:
             numbers = {str(number): name for number, name in enumerate(cases)}
             for number, name in numbers.items():
-                (Path(folder) / number).write_text(_properties(cases[name], endpoints[cases[name].listener]))
+                (Path(folder) / number).write_text(properties(cases[name], endpoints[cases[name].listener]))
             done = subprocess.run(
                 [*java_command(classes, jars, "ClientErrors"), folder],
                 capture_output=True,
@@ -248,7 +288,8 @@ def _java(release: str) -> Run:
     return run
 
 
-def _properties(case: Case, endpoint: Endpoint) -> str:
+def properties(case: Case, endpoint: Endpoint) -> str:
+    """Return the settings of a Java client."""
     has_login = case.mechanism not in ("", "OAUTHBEARER")
     login = Login(case.mechanism, case.user, case.password) if has_login else None
     servers = endpoint.servers.replace(HOST, "localhost")
@@ -285,19 +326,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.security.client_errors", description=__doc__)
     parser.add_argument("--write", action="store_true", help="record the results")
     parser.add_argument("--client", action="append", choices=CLIENTS)
-    parser.add_argument("--broker", action="append", choices=(KPROTO, NEWEST), help="the brokers; all if not given")
+    brokers: dict[str, Callable[[], AbstractContextManager[Endpoints]]] = {}
+    for release in RELEASES:
+        brokers |= {release: partial(real, release), kproto_as(release): partial(kproto, release)}
+    parser.add_argument("--broker", action="append", choices=brokers, help="the brokers; all if not given")
     options = parser.parse_args()
     recorded: dict[str, dict[str, Results]] = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    for broker in options.broker or (KPROTO, NEWEST):
-        with kproto() if broker == KPROTO else real(broker) as endpoints:
+    for broker in options.broker or brokers:
+        with brokers[broker]() as endpoints:
             for name in options.client or CLIENTS:
                 run, cases = CLIENTS[name]
                 results = run(cases, endpoints)
                 recorded.setdefault(name, {})[broker] = found = {case: results[case] for case in cases}
                 print(f"{name} with {broker}: {json.dumps(found, indent=1)}", flush=True)
     for name, by_broker in recorded.items():
-        for case in CLIENTS[name][1]:
-            found_by = {broker: results.get(case) for broker, results in by_broker.items()}
+        for release, case in itertools.product(RELEASES, CLIENTS[name][1]):
+            found_by = {broker: by_broker.get(broker, {}).get(case) for broker in (release, kproto_as(release))}
             if len(set(found_by.values())) > 1:
                 print(f"different: {name}, {case}: {found_by}")
     if options.write:

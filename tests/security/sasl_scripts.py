@@ -109,6 +109,15 @@ def api_versions(client: Client) -> None:
     client.send(18, 0, b"")
 
 
+def newer_api_versions(client: Client) -> None:
+    """Ask for the versions in a version that no release has."""
+    client.send(18, 99, b"", flexible=True)
+
+
+def api_versions_of_unnamed_software(client: Client) -> None:
+    client.send(18, 3, b"\1\1\0", flexible=True)
+
+
 def metadata(client: Client) -> None:
     client.send(3, 1, struct.pack(">i", 0))
 
@@ -156,6 +165,9 @@ GOOD = b"\0alice\0secret"
 SCRAM = "SCRAM-SHA-256"
 SCRIPTS: dict[str, list[Step]] = {
     "ApiVersions twice": [api_versions, api_versions],
+    "ApiVersions of a newer client": [newer_api_versions, newer_api_versions, api_versions, handshake("PLAIN")],
+    "ApiVersions of a newer client, and no other": [newer_api_versions, handshake("PLAIN"), authenticate(GOOD)],
+    "ApiVersions of unnamed software": [api_versions_of_unnamed_software, api_versions, api_versions],
     "Metadata first": [metadata],
     "SaslAuthenticate first": [authenticate(GOOD)],
     "a token first": [raw(GOOD)],

@@ -50,6 +50,8 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
     if context.api_version >= 3:
         context.connection.software_name = shortened(request.client_software_name)
         context.connection.software_version = shortened(request.client_software_version)
+    if context.connection.authentication is not None:
+        context.connection.authentication.note_negotiated()
     features = context.cluster.features
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,

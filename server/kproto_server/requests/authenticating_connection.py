@@ -1,7 +1,7 @@
 """A connection whose client has to authenticate first (SASL).
 
 The rest of the broker does not know of it: until the client is authenticated, `Authenticating` lets only the requests
-of SASL and one ApiVersions through to their handlers; these keep what they learn in `ConnectionInfo.authentication`.
+of SASL and ApiVersions through to their handlers; these keep what they learn in `ConnectionInfo.authentication`.
 """
 
 from __future__ import annotations
@@ -66,9 +66,6 @@ class Authenticating(Connection):
         if api_key not in ALLOWED[phase]:
             return self._refuse(frame, phase)
         response = super()._handle(frame, now_ms)
-        is_handled = self.delayed is None or self._delayed_exchange is not None
-        if is_handled and api_key == API_VERSIONS:
-            authentication.phase = Phase.NEGOTIATED
         if authentication.is_complete:
             self._begin()
         self._count_failure(authentication)

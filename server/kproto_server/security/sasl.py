@@ -218,9 +218,9 @@ class Phase(Enum):
     """How far a connection has come."""
 
     BEGUN = auto()
-    """ApiVersions may come once, or SaslHandshake."""
+    """ApiVersions may come, or SaslHandshake."""
     NEGOTIATED = auto()
-    """ApiVersions has come."""
+    """The client knows the versions; ApiVersions may not come again."""
     CHOSEN = auto()
     """The mechanism is chosen; tokens come in SaslAuthenticate."""
     CHOSEN_RAW = auto()
@@ -279,6 +279,11 @@ class Authentication:
     def is_complete(self) -> bool:
         """Whether the client is authenticated."""
         return self.phase is Phase.COMPLETE
+
+    def note_negotiated(self) -> None:
+        """Note that the client has got the versions of the broker."""
+        if self.phase is Phase.BEGUN:
+            self.phase = Phase.NEGOTIATED
 
     def choose(self, mechanism: str, *, raw: bool) -> None:
         """Begin a mechanism, one of `MECHANISMS`. ``raw``: its tokens come without headers."""
