@@ -78,6 +78,8 @@ class Setting(NamedTuple):
     since: tuple[int, ...] = ()
     """The first release that has the setting, if DescribeConfigs must not return it for others."""
     is_described: bool = True
+    described_if_set: bool = False
+    """Whether DescribeConfigs returns the setting only if it has a value."""
     """Whether DescribeConfigs returns the setting: none of kproto's own, and none that is internal in Kafka."""
 
     def default_in(self, kafka_version: KafkaVersion) -> str | None:
@@ -222,6 +224,11 @@ _TABLE = (
     Setting("log.retention.bytes", LONG, "-1", dynamic=(1, 1)),
     Setting("log.retention.check.interval.ms", LONG, "300000", low=1),
     Setting("log.retention.hours", INT, "168", not_zero=True),
+    # Partitions move at once, so there is nothing to throttle; Kafka's tool for reassignments sets both.
+    Setting("leader.replication.throttled.rate", LONG, None, low=0, acts=False, dynamic=(1, 1), described_if_set=True),
+    Setting(
+        "follower.replication.throttled.rate", LONG, None, low=0, acts=False, dynamic=(1, 1), described_if_set=True
+    ),
     Setting("log.retention.minutes", INT, None, not_zero=True),
     Setting("log.retention.ms", LONG, None, not_zero=True, dynamic=(1, 1)),
     Setting("log.segment.bytes", INT, "1073741824", low=14, dynamic=(1, 1)),

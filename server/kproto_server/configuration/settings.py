@@ -265,7 +265,8 @@ class Settings(_Values):
     def entries(self) -> Iterator[ConfigEntry]:
         """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name."""
         for name, setting in sorted(SETTINGS.items()):
-            if setting.is_described and self.kafka_version.at_least(*setting.since):
+            is_unset = setting.described_if_set and self._values[name] is None
+            if setting.is_described and not is_unset and self.kafka_version.at_least(*setting.since):
                 yield ConfigEntry(
                     name=name,
                     type=setting.type,
