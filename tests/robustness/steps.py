@@ -54,7 +54,7 @@ def count_steps(call: Callable[[], object]) -> int:
     return steps
 
 
-SIZES = (40, 80, 160)
+SIZES = (20, 40, 80)
 GROWTH_MAX = 2.5
 """Twice the elements take twice the steps, or a little more if they are sorted; four times if the cost is quadratic."""
 

@@ -1,6 +1,6 @@
 """No API costs more than in proportion to the elements of its request.
 
-Method. For each array of each API in each version, a broker without sockets gets requests with 40, 80 and 160 elements:
+Method. For each array of each API in each version, a broker without sockets gets requests with 20, 40 and 80 elements:
 existing, missing, repeated and empty ones. The steps of the broker are counted from the bytes of the request to those
 of the response.
 """
