@@ -10,7 +10,7 @@ behavior of the newest release.
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +19,7 @@ from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
 from kproto_server.releases.release import Mode, Release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = [
     "LATEST",
@@ -38,6 +38,9 @@ PRODUCE = 0
 TELEMETRY = MappingProxyType({71: (0, 0), 72: (0, 0)})
 """GetTelemetrySubscriptions and PushTelemetry."""
 
+ROWS_KEPT = 4096
+"""API keys and versions whose releases are kept: more than Kafka has."""
+
 _MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
 
 
@@ -55,13 +58,19 @@ class UnknownKafkaVersion(UsageError):
 
 def kafka_version_names() -> list[str]:
     """Return the release lines that have a Kafka version, oldest first."""
-    return list(dict.fromkeys(line for line, _ in _lines_and_modes()))
+    return list(_lines())
 
 
-def _lines_and_modes() -> Iterator[tuple[str, Mode]]:
-    """Yield each line in each of its modes: oldest first, ZooKeeper before KRaft."""
+@cache
+def _lines() -> dict[str, None]:
+    return dict.fromkeys(line for line, _ in _lines_and_modes())
+
+
+@cache
+def _lines_and_modes() -> tuple[tuple[str, Mode], ...]:
+    """Return each line in each of its modes: oldest first, ZooKeeper before KRaft."""
     both: list[tuple[str, Mode]] = [(line, mode) for mode in _MODES for line in LINES[mode]]
-    yield from sorted(both, key=lambda line_and_mode: _sort_key(line_and_mode[0]))
+    return tuple(sorted(both, key=lambda line_and_mode: _sort_key(line_and_mode[0])))
 
 
 def _release(line: str) -> tuple[int, ...]:
@@ -76,7 +85,7 @@ def _sort_key(line: str) -> tuple[int, ...]:
 
 def _line_of(release: str) -> str | None:
     """Return the line of a release; None if there is none."""
-    lines = kafka_version_names()
+    lines = _lines()
     if release in lines:
         return release
     shorter, dot, patch = release.rpartition(".")
@@ -193,10 +202,13 @@ class KafkaVersion(Release):
 
 def releases_serving(api_key: int, api_version: int) -> list[str]:
     """Return the release lines whose brokers serve this version, in at least one mode; oldest first."""
-    found = (
-        line for line, mode in _lines_and_modes() if KafkaVersion.named(f"{line}-{mode}").serves(api_key, api_version)
-    )
-    return list(dict.fromkeys(found))
+    return list(_serving(api_key, api_version))
+
+
+@lru_cache(ROWS_KEPT)
+def _serving(api_key: int, api_version: int) -> dict[str, None]:
+    named = ((line, KafkaVersion.named(f"{line}-{mode}")) for line, mode in _lines_and_modes())
+    return dict.fromkeys(line for line, version in named if version.serves(api_key, api_version))
 
 
 def removed_in(api_key: int, api_version: int, target: KafkaVersion) -> bool:
