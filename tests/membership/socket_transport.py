@@ -13,20 +13,22 @@ from kproto.headers import read_response, request_frame
 from kproto.message import Request
 
 QUIET_S = 0.35
-"""How long no response has to come until no more are expected, while a request is pending."""
+"""How long no response has to come until no more are expected, while a request is pending that may have to wait."""
 LIMIT_S = 20.0
 
 
 class SocketTransport:
     """Connections to one broker."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, quiet_s: float = QUIET_S) -> None:
+        """``quiet_s``: longer where no request waits for others, so that a slow response does not count as none."""
         host, _, port = address.split(",")[0].rpartition(":")
         self._address = host, int(port)
         self._sockets: dict[str, socket.socket] = {}
         self._readers: dict[str, FrameReader] = {}
         self._requests: dict[str, list[tuple[type[Request], int]]] = {}
         self._ids = itertools.count(1)
+        self._quiet_s = quiet_s
 
     def send(self, name: str, request: Request, version: int) -> None:
         if name not in self._sockets:
@@ -39,7 +41,7 @@ class SocketTransport:
         found: list[tuple[str, Any]] = []
         while any(self._requests.values()):
             names = {sock: name for name, sock in self._sockets.items()}
-            ready, _, _ = select.select(list(names), [], [], QUIET_S)
+            ready, _, _ = select.select(list(names), [], [], self._quiet_s)
             if not ready:
                 break
             for sock in ready:
