@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from bench.offsets_log import make_log
-from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS
+from kproto.spark.session import JAVA_OPTIONS
 from tests.fixture_files import GOLDEN
 from tests.requirements import need_java
+from tests.spark import class_archive
+from tests.spark.settings import LOCAL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +38,8 @@ def test_spark_submit_needs_the_wheel_and_the_extra_only(tmp_path: Path) -> None
     child.write_text((ROOT / "tests/spark/cluster_child.py").read_text())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment |= {"PYTHONPATH": str(installed), "PYSPARK_PYTHON": sys.executable}
-    settings = FOR_SMALL_INPUT | {"spark.executor.extraJavaOptions": FOR_SMALL_INPUT[JAVA_OPTIONS]}
+    executors = f"{LOCAL[JAVA_OPTIONS]} {os.environ.get(class_archive.OPTIONS, '')}"
+    settings = LOCAL | {"spark.executor.extraJavaOptions": executors}
     fast = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     submit = Path(sys.executable).with_name("spark-submit")
     job = ["latest", str(GOLDEN / "logs" / "2.0.1"), "--format", "csv"]
