@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
 from kproto_server.network.half_open import HalfOpenTransport
-from kproto_server.network.transport import READ_SIZE_BYTES
 from kproto_server.security.principals import NoMatchingRule
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ ENCRYPTED_AT_ONCE_BYTES = 65536
 """Bytes that are encrypted before the socket is tried again."""
 UNSENT_MAX_BYTES = 2 * ENCRYPTED_AT_ONCE_BYTES
 """Encrypted bytes that may wait while more is received: a part of a `send`, and a few messages of TLS itself."""
+RECORD_MAX_BYTES = 16384
+"""The data of one record of TLS: OpenSSL returns not more at once."""
 RECORD_TYPES = range(0x14, 0x18)
 """The first byte of a record of TLS; that of a request without it is 0, as it is the first one of its size."""
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -135,9 +136,11 @@ class TlsSocket:
                 self._ssl.do_handshake()
                 self._is_open = True
                 self._note_handshake()
-            while piece := self._ssl.read(READ_SIZE_BYTES):
+            # Only while there is something to decrypt: the exception that ends a read of nothing costs as much again.
+            while not has_ended and (self._incoming.pending or self._ssl.pending()):
+                piece = self._ssl.read(RECORD_MAX_BYTES)
                 pieces.append(piece)
-            has_ended = True
+                has_ended = not piece
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:  # the client has said that it ends
@@ -185,12 +188,15 @@ class TlsSocket:
 
     def _flush(self) -> bool:
         """Send encrypted bytes; return whether the kernel has taken all."""
+        if not self._unsent and not self._outgoing.pending:
+            return True
         data = self._unsent + self._outgoing.read()
-        if data:
-            with suppress(BlockingIOError):
-                data = data[self._raw.send(data) :]
-            self._unsent = data
-        return not data
+        try:
+            sent = self._raw.send(data)
+        except BlockingIOError:
+            sent = 0
+        self._unsent = data[sent:]
+        return not self._unsent
 
     def replace_raw(self, raw: ClientSocket) -> ClientSocket:
         """Go on over another socket, and return the former one, which belongs to the caller now."""
