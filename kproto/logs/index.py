@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from io import FileIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import DecodeError
 from kproto.records.batch_header import LOG_OVERHEAD
@@ -89,10 +89,20 @@ def position_of(segment: SegmentFile, descriptor: int, offset: int) -> int:
     return 0 if found is None else position
 
 
-def tail_offset(partition: PartitionDirectory) -> int | None:
-    """Return the first offset of a batch close to the end of a log, or the base offset of its newest segment.
+class Tail(NamedTuple):
+    """A batch close to the end of a log: everything before it can be left out to find the end."""
 
-    Everything before it can be left out to find the end of the log. None: the directory has no segments.
+    segment: SegmentFile
+    position: int
+    """Of the batch in its segment, in bytes."""
+    first_offset: int
+    """Of the batch, or the base offset of the segment."""
+
+
+def tail_of(partition: PartitionDirectory) -> Tail | None:
+    """Return the last batch that the index of a log's newest segment has, or the beginning of that segment.
+
+    None: the directory has no segments.
 
     Raises:
         OSError: the directory or its newest segment cannot be read.
@@ -101,12 +111,19 @@ def tail_offset(partition: PartitionDirectory) -> int | None:
     if not segments:
         return None
     newest = segments[-1]
+    beginning = Tail(newest, 0, newest.base_offset)
     with OffsetIndex(newest) as index:
         entry = index.last_up_to(OFFSET_MAX, column=0)
     if entry is None:
-        return newest.base_offset
+        return beginning
     with open(newest.path, "rb") as file:
         position = position_of(newest, file.fileno(), entry[0])
         if position == 0:
-            return newest.base_offset
-        return first_offset(os.pread(file.fileno(), LOG_OVERHEAD, position))
+            return beginning
+        return Tail(newest, position, first_offset(os.pread(file.fileno(), LOG_OVERHEAD, position)))
+
+
+def tail_offset(partition: PartitionDirectory) -> int | None:
+    """Return the first offset of the tail of a log (`tail_of`); None if the directory has no segments."""
+    tail = tail_of(partition)
+    return None if tail is None else tail.first_offset

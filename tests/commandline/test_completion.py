@@ -26,7 +26,7 @@ def completed(*line: str) -> list[str]:
     [
         (["kproto", ""], words()[""]),
         (["kproto", "s"], ["serve", "scenario"]),
-        (["kproto", "log", ""], ["dump", "verify", "export", "report", "retention", "watch"]),
+        (["kproto", "log", ""], ["dump", "verify", "export", "collect", "report", "retention", "watch"]),
         (["kproto", "log", "d"], ["dump"]),
         (["kproto", "log", "dump", "--f"], ["--format"]),
         (["kproto", "scenario", "run", "new"], ["new-partition"]),

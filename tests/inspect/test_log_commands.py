@@ -122,7 +122,7 @@ class TestOutcomes:
         assert (done.returncode, done.stderr) == (2, "kproto log dump: can't write: standard output is closed\n")
 
 
-NAMES = "use dump, verify, export, report, retention or watch, see kproto log --help"
+NAMES = "use dump, verify, export, collect, report, retention or watch, see kproto log --help"
 
 
 class TestMistakes:

@@ -38,6 +38,7 @@ commands:
   log dump DIR              print a coordinator's log, of kproto or Kafka
   log verify DIR            check such a log
   log export DIR            write its rows as Parquet or Arrow
+  log collect DIR           copy the logs of a running broker
   log report DIR            write what it says about groups on a page of HTML
   log retention DIR         print the retention that each group needs (KIP-211)
   log watch DIR             print the groups that need attention now, by rules

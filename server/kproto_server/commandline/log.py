@@ -1,4 +1,4 @@
-"""The command lines of `kproto log dump`, `verify` and `export`; `jobs` has those of `report` and `retention`.
+"""The command lines of `kproto log dump`, `verify`, `export` and `collect`; `jobs` has those of the others.
 
 Exit codes: 0; 1 for a damaged log; 2 for a wrong command line, or a package that is not installed. Codes 1 and 2 come
 with one line on standard error.
@@ -59,7 +59,16 @@ EXPORT = Command(
         Option("--partition", "N", "only this partition"),
     ),
 )
-COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "report": REPORT, "retention": RETENTION, "watch": WATCH}
+COLLECT = Command(
+    "log collect",
+    "Copy from a broker's log.dir what the other commands read, while the broker runs; the next time, what is new.\n"
+    "The logs of coordinators are copied up to their last whole batch, of other topics the last batches (for lag).\n"
+    "Nothing is locked or written in DIR.",
+    "DIR",
+    (Option("--to", "DIRECTORY", "the copy, in the layout of a log.dir: new or empty, or an earlier copy of DIR"),),
+)
+COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "collect": COLLECT}
+COMMANDS |= {"report": REPORT, "retention": RETENTION, "watch": WATCH}
 
 HELP = """usage: kproto log COMMAND [options] DIR
 
@@ -69,6 +78,7 @@ commands:
   dump       print every batch and record
   verify     check every invariant
   export     write its rows as Parquet or Arrow
+  collect    copy what is new in a running broker's log.dir
   report     write what it says about groups on a page of HTML
   retention  print the retention that each group needs (KIP-211)
   watch      print the groups that need attention now, by rules
@@ -88,7 +98,7 @@ def log(arguments: Sequence[str]) -> int:
     jobs = {"report": "report", "retention": "retention-audit", "watch": "watch"}
     if name in jobs:
         return run_job(COMMANDS[name], jobs[name], rest)
-    return {"dump": _dump, "verify": _verify, "export": _export}[name](rest)
+    return {"dump": _dump, "verify": _verify, "export": _export, "collect": _collect}[name](rest)
 
 
 def _dump(arguments: Sequence[str]) -> int:
@@ -164,6 +174,37 @@ def _export(arguments: Sequence[str]) -> int:
     return _exit_code(EXPORT, act)
 
 
+def _collect(arguments: Sequence[str]) -> int:
+    given, path = _parse(COLLECT, arguments)
+    destination = _last(given, "--to")
+    if destination is None:
+        raise COLLECT.error("no directory for the copy given: write --to DIRECTORY")
+
+    from kproto.errors import UsageError
+    from kproto.logs.files import find_partitions, local_path, survey
+    from kproto_server.inspect.collect import collect
+    from kproto_server.inspect.progress import Progress
+
+    def act() -> None:
+        progress = Progress(survey(find_partitions(path, None)).size, sys.stderr)
+
+        def note(text: str) -> None:
+            progress.clear()
+            _note(text)
+
+        try:
+            collected = collect(path, destination, note, progress.add)
+        except OSError as error:
+            if error.filename is None or not local_path(error.filename).is_relative_to(local_path(destination)):
+                raise
+            raise UsageError(f"can't write {error.filename!r}: {error.strerror}") from None
+        finally:
+            progress.clear()
+        write(sys.stdout, f"{collected}\n")
+
+    return _exit_code(COLLECT, act)
+
+
 def _note(text: str) -> None:
     write(sys.stderr, f"note: {text}\n")
 
@@ -174,14 +215,14 @@ def _exit_code(command: Command, act: Callable[[], None]) -> int:
     Raises:
         CommandLineError: the log or the output cannot be opened, or a package is missing.
     """
-    from kproto.errors import CorruptLog, MissingPackage, NoLog
+    from kproto.errors import CorruptLog, MissingPackage, NoLog, UsageError
 
     try:
         act()
     except CorruptLog as error:
         write(sys.stderr, f"kproto {command.name}: {error}\n")
         return DAMAGED
-    except (NoLog, MissingPackage) as error:
+    except (NoLog, MissingPackage, UsageError) as error:
         raise command.error(str(error)) from None
     except BrokenPipeError:
         discard(sys.stdout)
