@@ -30,14 +30,15 @@ TWO_MEMBERS = """
 import os, threading
 from kafka import KafkaConsumer
 servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
-is_alone, are_two = threading.Event(), threading.Barrier(2)
+is_alone, are_two, owned = threading.Event(), threading.Barrier(2), {}
 
 def consume(number):
     consumer = KafkaConsumer("orders", bootstrap_servers=servers, client_id=f"member-{number}", group_id="pair",
                              heartbeat_interval_ms=100, enable_auto_commit=False, auto_offset_reset="earliest")
-    while len(consumer.assignment()) != 1:
+    while owned != {1: 1, 2: 1}:  # each polls until both have one: a member that waits would hold up a rebalance
         consumer.poll(100)
-        if len(consumer.assignment()) == 2:
+        owned[number] = len(consumer.assignment())
+        if owned[number] == 2:
             is_alone.set()
     are_two.wait(30)
     consumer.commit()
