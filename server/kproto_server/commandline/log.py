@@ -67,8 +67,15 @@ COLLECT = Command(
     "DIR",
     (Option("--to", "DIRECTORY", "the copy, in the layout of a log.dir: new or empty, or an earlier copy of DIR"),),
 )
-COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT, "collect": COLLECT}
-COMMANDS |= {"report": REPORT, "retention": RETENTION, "watch": WATCH}
+COMMANDS = {
+    "dump": DUMP,
+    "verify": VERIFY,
+    "export": EXPORT,
+    "collect": COLLECT,
+    "report": REPORT,
+    "retention": RETENTION,
+    "watch": WATCH,
+}
 
 HELP = """usage: kproto log COMMAND [options] DIR
 

@@ -139,10 +139,10 @@ class Copy:
     """The copy of a log.dir."""
 
     def __init__(self, directory: Path, progress: Callable[[int], None]) -> None:
-        self.directory = directory
+        self.directory: Path = directory
         self.copied: dict[str, CopiedSegment] = _read_copied(directory / COLLECTED)
         """By path within the copy."""
-        self.new_bytes = 0
+        self.new_bytes: int = 0
         self._progress = progress
 
     def save(self) -> None:
