@@ -137,6 +137,14 @@ def test_an_invalid_request_closes_the_connection_after_the_responses_before_it(
     assert receive(connection, list_groups(4)) == [], "the connection sends no more responses"
 
 
+@pytest.mark.parametrize("api_key", [71, 72], ids=["GetTelemetrySubscriptions", "PushTelemetry"])
+def test_an_unknown_version_of_an_api_that_is_not_advertised_closes(api_key: int) -> None:
+    connection = new_connection("4.2")
+
+    assert receive(connection, raw(api_key, 620, 1, b"\0")) == []
+    assert connection.close_reason == "version 620 is not served by Kafka version 4.2"
+
+
 def test_a_frame_of_the_maximum_size_is_served_and_one_more_byte_closes() -> None:
     """BA-1."""
     request = list_groups(1)
