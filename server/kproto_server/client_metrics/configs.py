@@ -50,11 +50,6 @@ class ClientMetricsBehavior(VersionBehavior):
     """What Kafka releases do differently in the configs of client metrics."""
 
     @cached_property
-    def exists(self) -> bool:
-        """Whether there are client metrics: from 3.7 on, in KRaft (measured on 3.6.2, 3.7.2 and 3.9.2)."""
-        return self.at_least(3, 7) and self.is_kraft
-
-    @cached_property
     def checks_content(self) -> bool:
         """Whether a push whose content cannot be uncompressed gets INVALID_RECORD: from 3.8 on (measured on 3.7.2 and
         3.8.1)."""

@@ -11,7 +11,13 @@ from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from kproto_server.requests.context import RequestContext
+
+    Configs = Mapping[str, dict[str, str]]
+    """By resource."""
+    Change = Callable[[str, dict[str, str]], None]
 
 UNSUPPORTED_RESOURCE = "kproto changes the configs of topics, brokers, groups and client metrics only"
 GROUPS_MAX = 10_000
@@ -90,32 +96,37 @@ def set_configs(topic: Topic, configs: dict[str, str], context: RequestContext) 
 def set_broker_configs(name: str, configs: dict[str, str], context: RequestContext) -> None:
     """Set the dynamic configs of a broker, or of all brokers ("")."""
     settings = context.settings
-    context.cluster.unsaved.append(partial(settings.change, name, settings.configs.get(name, {})))
-    settings.change(name, configs)
+    _set(name, configs, settings.configs, settings.change, context)
 
 
 def set_group_configs(group_id: str, configs: dict[str, str], context: RequestContext) -> Refusal | None:
     """Set the configs of a group, or refuse more than clients may make a broker keep."""
     settings = context.settings
-    before = settings.groups.get(group_id, {})
-    is_full = not before and len(settings.groups) >= GROUPS_MAX
-    if configs and (is_full or _characters(group_id, configs) > SIZE_MAX):
+    if _are_too_many(group_id, configs, settings.groups, GROUPS_MAX):
         return TOO_MANY_GROUPS
-    context.cluster.unsaved.append(partial(settings.change_group, group_id, before))
-    settings.change_group(group_id, configs)
+    _set(group_id, configs, settings.groups, settings.change_group, context)
     return None
 
 
 def set_client_metrics(name: str, configs: dict[str, str], context: RequestContext) -> Refusal | None:
     """Set the configs of a client metrics resource, or refuse more than clients may make a broker keep."""
     settings = context.settings
-    before = settings.client_metrics.get(name, {})
-    is_full = not before and len(settings.client_metrics) >= CLIENT_METRICS_MAX
-    if configs and (is_full or _characters(name, configs) > SIZE_MAX):
+    if _are_too_many(name, configs, settings.client_metrics, CLIENT_METRICS_MAX):
         return TOO_MANY_CLIENT_METRICS
-    context.cluster.unsaved.append(partial(settings.change_client_metrics, name, before))
-    settings.change_client_metrics(name, configs)
+    _set(name, configs, settings.client_metrics, settings.change_client_metrics, context)
     return None
+
+
+def _are_too_many(name: str, configs: dict[str, str], kept: Configs, kept_max: int) -> bool:
+    """Return whether a resource has too long configs, or is one too many that has any."""
+    size = len(name) + sum(len(config) + len(value) for config, value in configs.items())
+    return bool(configs) and (size > SIZE_MAX or (not kept.get(name) and len(kept) >= kept_max))
+
+
+def _set(name: str, configs: dict[str, str], kept: Configs, change: Change, context: RequestContext) -> None:
+    """Change the configs of a resource; they are as before if they cannot be saved."""
+    context.cluster.unsaved.append(partial(change, name, kept.get(name, {})))
+    change(name, configs)
 
 
 def changes_client_metrics(context: RequestContext) -> bool:
@@ -130,7 +141,3 @@ def changes_groups(context: RequestContext) -> bool:
 
 def _is_known(resource_type: int, context: RequestContext) -> bool:
     return resource_type in context.behavior(ConfigResourceBehavior).resource_types
-
-
-def _characters(name: str, configs: dict[str, str]) -> int:
-    return len(name) + sum(len(config) + len(value) for config, value in configs.items())

@@ -120,9 +120,8 @@ def _unsupported_version(kafka_version: KafkaVersion) -> ApiVersionsResponse:
 
 
 def _api_keys(kafka_version: KafkaVersion, context: RequestContext) -> tuple[ApiVersion, ...]:
-    found = kafka_version.api_versions
-    if context.settings.current.bool("client.telemetry.receiver.enable"):
-        found = dict(sorted({**found, **kafka_version.unadvertised}.items()))
+    has_receiver = context.settings.current.bool("client.telemetry.receiver.enable")
+    found = kafka_version.served if has_receiver else kafka_version.api_versions
     return tuple(
         ApiVersion(api_key=api_key, min_version=low, max_version=high) for api_key, (low, high) in found.items()
     )

@@ -173,10 +173,13 @@ class KafkaVersion(Release):
         return self.at_least(0, 10)
 
     @cached_property
-    def unadvertised(self) -> Mapping[int, tuple[int, int]]:
-        """API key -> least and greatest version of the APIs that a broker serves, and advertises only with a plugin
-        that receives the metrics of clients: from 3.7 on in KRaft (measured on 3.6.2, 3.7.2 and 3.9.2)."""
-        return TELEMETRY if self.is_kraft and self.at_least(3, 7) else MappingProxyType({})
+    def served(self) -> Mapping[int, tuple[int, int]]:
+        """API key -> least and greatest version of the APIs that have a response, by key: those of `api_versions`, and
+        from 3.7 on in KRaft those for the metrics of clients, which brokers advertise only with a plugin that receives
+        them (measured on 3.6.2, 3.7.2 and 3.9.2)."""
+        if not (self.is_kraft and self.at_least(3, 7)):
+            return self.api_versions
+        return MappingProxyType(dict(sorted({**self.api_versions, **TELEMETRY}.items())))
 
     @cached_property
     def closes_on_newer_versions(self) -> bool:
@@ -191,10 +194,10 @@ class KafkaVersion(Release):
     def serves(self, api_key: int, api_version: int) -> bool:
         """Return whether a request of this version has a response; otherwise the connection closes (BA-6).
 
-        These are the versions of `api_versions`, except for Produce in 4.x: it advertises versions from 0 on, for the
+        These are the versions of `served`, except for Produce in 4.x: it advertises versions from 0 on, for the
         sake of a client library, and serves versions from 3 on (BA-25).
         """
-        low, high = self.api_versions.get(api_key) or self.unadvertised.get(api_key, (0, -1))
+        low, high = self.served.get(api_key, (0, -1))
         if api_key == PRODUCE and self.at_least(4, 0) and not self.is_latest:
             low = 3
         return low <= api_version <= high

@@ -168,7 +168,7 @@ class Dispatcher:
 
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
         kafka_version = self.state.kafka_version
-        if api_key not in kafka_version.api_versions and api_key not in kafka_version.unadvertised:
+        if api_key not in kafka_version.served:
             raise CloseConnection(f"API key {api_key} is not served by Kafka version {kafka_version.name}")
         own = handlers.own_endpoint(api_key, api_version, kafka_version, self.observations)
         if own is not None:
@@ -212,10 +212,9 @@ class Dispatcher:
     def _make_unchecked(self, api_key: int, api_version: int) -> Endpoint:
         """Kafka 0.8 reads a version that it does not know as the newest one it knows."""
         kafka_version = self.state.kafka_version
-        # A release that closes may serve APIs that it does not advertise (`KafkaVersion.unadvertised`).
-        if kafka_version.closes_on_newer_versions or api_version < kafka_version.api_versions[api_key][1]:
+        newest = kafka_version.served[api_key][1]
+        if kafka_version.closes_on_newer_versions or api_version < newest:
             raise CloseConnection(f"version {api_version} is not served by Kafka version {kafka_version.name}")
-        newest = kafka_version.api_versions[api_key][1]
         endpoint = self.endpoints[api_key, newest]
 
         def decode(frame: bytes, _: int, elements_max: int) -> tuple[Any, ...]:
