@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.segment_files import LEADER_EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from kproto.logs.files import PartitionDirectory
 
-EPOCHS_FILE, TOPIC_FILE, BROKER_FILE = "leader-epoch-checkpoint", "partition.metadata", "meta.properties"
+TOPIC_FILE, BROKER_FILE = "partition.metadata", "meta.properties"
 
 
 class LogIdentity(NamedTuple):
@@ -63,7 +64,7 @@ def read_identity(partitions: Iterable[PartitionDirectory]) -> LogIdentity:
         if topic_id is not None:
             topic_ids[partition.topic] = topic_id
         if partition.topic == OFFSETS_TOPIC:
-            epochs[str(partition.number)] = _epochs(partition.path / EPOCHS_FILE)
+            epochs[str(partition.number)] = _epochs(partition.path / LEADER_EPOCHS)
     return LogIdentity(cluster_id, topic_ids, epochs)
 
 

@@ -13,6 +13,8 @@ LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED = "cleaner-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+"""The start offset of each log that begins within a segment (LF-55)."""
 UNFINISHED_SUFFIXES = (".cleaned", ".swap")
 """Suffixes of the files that an interrupted compaction leaves (LF-63). Files that end in ``.deleted`` are garbage."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from pathlib import Path
@@ -17,6 +18,7 @@ from kproto.records.segment_files import segment_name
 from kproto_server import Broker
 from kproto_server.commandline import cli
 from kproto_server.inspect.collect import COLLECTED, Collected, collect
+from kproto_server.inspect.progress import Progress
 from tests.inspect.logs import FIRST_SEGMENT, OFFSETS, RELEASES, commit, copy_of, partition_folder
 
 
@@ -27,7 +29,7 @@ def batch(offset: int, group: str = "g1") -> bytes:
 def collected(log_dir: Path, copy: Path, *notes: str) -> int:
     """Collect, check the notes, and return how many bytes were copied."""
     found: list[str] = []
-    result = collect(str(log_dir), str(copy), found.append, lambda _: None)
+    result = collect(str(log_dir), str(copy), found.append, lambda size: Progress(size, io.StringIO()))
     assert found == list(notes)
     assert isinstance(result, Collected)
     return result.new_bytes

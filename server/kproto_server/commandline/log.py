@@ -188,25 +188,17 @@ def _collect(arguments: Sequence[str]) -> int:
         raise COLLECT.error("no directory for the copy given: write --to DIRECTORY")
 
     from kproto.errors import UsageError
-    from kproto.logs.files import find_partitions, local_path, survey
+    from kproto.logs.files import local_path
     from kproto_server.inspect.collect import collect
     from kproto_server.inspect.progress import Progress
 
     def act() -> None:
-        progress = Progress(survey(find_partitions(path, None)).size, sys.stderr)
-
-        def note(text: str) -> None:
-            progress.clear()
-            _note(text)
-
         try:
-            collected = collect(path, destination, note, progress.add)
+            collected = collect(path, destination, _note, lambda size: Progress(size, sys.stderr))
         except OSError as error:
             if error.filename is None or not local_path(error.filename).is_relative_to(local_path(destination)):
                 raise
             raise UsageError(f"can't write {error.filename!r}: {error.strerror}") from None
-        finally:
-            progress.clear()
         write(sys.stdout, f"{collected}\n")
 
     return _exit_code(COLLECT, act)

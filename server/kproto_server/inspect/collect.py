@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import DecodeError, UsageError
-from kproto.logs.files import PartitionDirectory, find_partitions, local_path
+from kproto.logs.files import PartitionDirectory, find_partitions, local_path, survey
 from kproto.logs.identity import BROKER_FILE, TOPIC_FILE
 from kproto.logs.index import tail_of
 from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD
@@ -32,6 +32,7 @@ from kproto.records.segment_files import (
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOG_SUFFIX,
+    START_OFFSETS,
     segment_base_offset,
     segment_name,
 )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from kproto.logs.files import SegmentFile
+    from kproto_server.inspect.progress import Progress
 
     Notify = Callable[[str], None]
     Listing = list[tuple[int, int]]
@@ -49,8 +51,7 @@ if TYPE_CHECKING:
 
 COLLECTED = "collected.json"
 PART_SUFFIX = ".part"
-LOG_STARTS = "log-start-offset-checkpoint"
-LOG_DIR_FILES = (BROKER_FILE, HIGH_WATERMARKS, LOG_STARTS, CLEANED)
+LOG_DIR_FILES = (BROKER_FILE, HIGH_WATERMARKS, START_OFFSETS, CLEANED)
 PARTITION_FILES = (LEADER_EPOCHS, TOPIC_FILE)
 CHUNK_BYTES = 1 << 20
 LISTINGS_MAX = 10
@@ -88,27 +89,36 @@ class Collected(NamedTuple):
         )
 
 
-def collect(source: str, destination: str, note: Notify, progress: Callable[[int], None]) -> Collected:
-    """Copy what is new in a log.dir to a directory; ``progress`` receives numbers of copied bytes.
+def collect(source: str, destination: str, note: Notify, progress: Callable[[int], Progress]) -> Collected:
+    """Copy what is new in a log.dir to a directory; ``progress`` makes the bar for a number of bytes.
 
     Raises:
         NoLog: there are no partitions in the log.dir.
         UsageError: the directory is no copy that this function has made, or cannot be written.
         OSError: a file of the log.dir cannot be read.
     """
+    partitions = find_partitions(source, None)
     if local_path(source).is_file():
         raise UsageError(f"{source} is a file: give a log.dir")
-    partitions = find_partitions(source, None)
-    log_dir, copy = local_path(source), Copy(_destination(source, destination), progress)
     coordinators = [partition for partition in partitions if partition.topic in TOPICS]
     others = [partition for partition in partitions if partition.topic not in TOPICS]
-    for partition in coordinators:
-        copy.segments_of(partition, note)
-    for partition in others:
-        copy.end_of(partition, note)
-    for name in LOG_DIR_FILES:
-        copy.small_file(log_dir / name, name)
-    copy.save()
+    bar = progress(survey(coordinators).size)
+
+    def note_below(text: str) -> None:
+        bar.clear()
+        note(text)
+
+    copy = Copy(_destination(source, destination), bar)
+    try:
+        for partition in coordinators:
+            copy.segments_of(partition, note_below)
+        for partition in others:
+            copy.end_of(partition, note_below)
+        for name in LOG_DIR_FILES:
+            copy.small_file(local_path(source) / name, name)
+        copy.save()
+    finally:
+        bar.clear()
     for name in copy.stale(partitions):
         note(f"{name} is no longer in the log.dir; its copy stays")
     size = sum(copied.size for copied in copy.copied.values())
@@ -138,12 +148,12 @@ def _destination(source: str, destination: str) -> Path:
 class Copy:
     """The copy of a log.dir."""
 
-    def __init__(self, directory: Path, progress: Callable[[int], None]) -> None:
+    def __init__(self, directory: Path, bar: Progress) -> None:
         self.directory: Path = directory
         self.copied: dict[str, CopiedSegment] = _read_copied(directory / COLLECTED)
         """By path within the copy."""
         self.new_bytes: int = 0
-        self._progress = progress
+        self._bar = bar
 
     def save(self) -> None:
         """Write which segments are copied."""
@@ -190,7 +200,7 @@ class Copy:
         name = segment_name(tail.first_offset)
         if not (folder / name).exists() or (folder / name).read_bytes() != data:
             _write(folder / name, data)
-            self._count(len(data))
+            self.new_bytes += len(data)
         self._keep_only(folder, {name})
 
     def small_file(self, path: Path, name: str) -> None:
@@ -228,6 +238,7 @@ class Copy:
             target = folder / name if known else folder / f"{name}{PART_SUFFIX}"
             with open(target, "r+b" if known else "wb") as copy:
                 size, last = (known.size, known.last) if known else (0, 0)
+                self._bar.add(size)
                 copy.truncate(size)
                 copy.seek(size)
                 for data, last_start in _whole_batches(source, size):
@@ -248,7 +259,7 @@ class Copy:
 
     def _count(self, size: int) -> None:
         self.new_bytes += size
-        self._progress(size)
+        self._bar.add(size)
 
 
 def _listing(partition: PartitionDirectory) -> Listing:

@@ -16,9 +16,6 @@ INT64_DIGITS = 19
 RECOVERY_POINTS = "kproto.recovery"
 """Not Kafka's file name: a broker trusts its indexes below the offsets of its own file, and kproto writes no
 indexes."""
-CLEANER_POINTS = "cleaner-offset-checkpoint"
-START_OFFSETS = "log-start-offset-checkpoint"
-"""Kafka's file (LF-55): the start offset of each log that begins within a segment."""
 
 PartitionOffsets = dict[tuple[str, int], int]
 """An offset for each topic and partition."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.segment_files import segment_name
-from kproto_server.storage.checkpoints import START_OFFSETS, LogPosition, is_number, lines_of, write_lines
+from kproto.records.segment_files import START_OFFSETS, segment_name
+from kproto_server.storage.checkpoints import LogPosition, is_number, lines_of, write_lines
 from kproto_server.storage.disk import require_directory, require_file
 from kproto_server.storage.interrupted_compaction import SWAP_SUFFIX
 

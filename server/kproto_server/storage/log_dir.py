@@ -29,11 +29,9 @@ import errno
 from typing import TYPE_CHECKING, Any
 
 from kproto.errors import LogError
-from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
+from kproto.records.segment_files import CLEANED, LEADER_EPOCHS, LOG_SUFFIX, START_OFFSETS
 from kproto_server.storage.checkpoints import (
-    CLEANER_POINTS,
     RECOVERY_POINTS,
-    START_OFFSETS,
     LogPosition,
     LogPositions,
     is_damaged,
@@ -383,7 +381,7 @@ class LogDir:
             log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
 
     def _read_cleaner_points(self) -> PartitionOffsets:
-        return read_offset_checkpoint(read_all(self.disk, CLEANER_POINTS)) if self.disk.exists(CLEANER_POINTS) else {}
+        return read_offset_checkpoint(read_all(self.disk, CLEANED)) if self.disk.exists(CLEANED) else {}
 
     def save_cleaner_points(self) -> None:
         """Save the first dirty offset of each log; lines of a real broker for other logs stay.
@@ -393,7 +391,7 @@ class LogDir:
         """
         offsets = self._read_cleaner_points()
         offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
-        replace_file(self.disk, CLEANER_POINTS, write_offset_checkpoint(offsets))
+        replace_file(self.disk, CLEANED, write_offset_checkpoint(offsets))
 
     def save_start_offsets(self, start_offsets: PartitionOffsets, *, syncs: bool | None = None) -> None:
         """Write the file `START_OFFSETS`; ``syncs``: whether it is durable then, None: in ``fsync`` mode.
