@@ -107,7 +107,7 @@ class Server:
         self._nursery: trio.Nursery | None = None
         loop.at_iteration_end = self._end_iteration
         loop.buffer_quotas.configure(state.settings.current)
-        if persistence is not None:
+        if persistence is not None and persistence.syncs_before_sending:
             loop.before_sending = persistence.flush
 
     @property

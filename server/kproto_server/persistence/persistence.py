@@ -223,6 +223,11 @@ class Persistence:
             self._create_missing_logs()
         return 0
 
+    @property
+    def syncs_before_sending(self) -> bool:
+        """Whether `flush` has a group commit to begin: the earlier, the sooner its responses are sent."""
+        return isinstance(self._log, GroupCommitLog)
+
     def flush(self) -> None:
         """Save what no request has saved, begin a group commit and a background sync; called after each iteration."""
         self.save_changed_topics()
