@@ -144,9 +144,9 @@ class CommandLineError(UsageError):
 
 
 class MissingPackage(KprotoError):
-    """A compression needs a package that is not installed."""
+    """A compression or the scheme of a URI needs a package that is not installed."""
 
-    def __init__(self, compression: str, package: str) -> None:
-        super().__init__(f"{compression} compression needs the package {package} (pip install {package})")
-        self.compression = compression
+    def __init__(self, need: str, package: str) -> None:
+        super().__init__(f"{need} needs the package {package} (pip install {package})")
+        self.need = need
         self.package = package

@@ -19,7 +19,14 @@ from kproto.records.segment import BATCH_SIZE_MAX, RELATIVE_OFFSET_MAX, torn_beg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import Protocol
+
+    class Content(Protocol):
+        """The content of a segment, to be read in order from a position on."""
+
+        def seek(self, position: int, /) -> int: ...
+        def read(self, size: int, /) -> bytes: ...
+
 
 BLOCK_SIZE = 2 << 20
 """Bytes per read: the columns of one block's records fit in the processor's cache. A larger batch gets a larger block.
@@ -81,7 +88,7 @@ class SegmentBlocks:
 
     def __init__(
         self,
-        file: BinaryIO,
+        file: Content,
         label: str,
         *,
         base_offset: int,

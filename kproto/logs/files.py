@@ -9,13 +9,14 @@ file that holds an offset.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from kproto.errors import NoLog
+from kproto.logs.locations import Location, listed, location, names_in, with_listing
+from kproto.logs.remote import RemotePath
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import LOG_SUFFIX, segment_base_offset
 
@@ -23,12 +24,14 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 SWAP_SUFFIX = ".swap"
+LISTINGS_AT_ONCE = 16
+"""How many directories of a store are listed at the same time: a listing is mostly waiting."""
 
 
 class SegmentFile(NamedTuple):
     """A ``.log`` file, as listed."""
 
-    path: Path
+    path: Location
     base_offset: int
     is_newest: bool
     """True for the segment to which a broker appends."""
@@ -45,25 +48,39 @@ class PartitionDirectory(NamedTuple):
     topic: str
     number: int | None
     """None: the directory is not named like a partition."""
-    path: Path
+    path: Location
+    """In a store, perhaps with a listing (`listed`)."""
     only: str | None = None
     """The name of the one segment to read; None: all."""
 
-    def segments(self) -> list[SegmentFile]:
-        """List the segments that exist now, by base offset.
+    def listed(self) -> PartitionDirectory:
+        """Return the partition, in a store with a new listing, from which it knows its segments and their sizes.
 
         Raises:
-            OSError: the directory cannot be read.
+            OSError, StoreError: the directory cannot be read.
+        """
+        return self._replace(path=listed(self.path))
+
+    def with_listing(self) -> PartitionDirectory:
+        """Return the partition, in a store with the listing that it has, or a new one."""
+        return self._replace(path=with_listing(self.path))
+
+    def segments(self) -> list[SegmentFile]:
+        """List the segments by base offset: those that exist now, or those of its listing.
+
+        Raises:
+            OSError, StoreError: the directory cannot be read.
         """
         found: dict[int, str] = {}
-        for entry in sorted(os.listdir(self.path), reverse=True):
+        directory = with_listing(self.path)
+        for entry in sorted(names_in(directory), reverse=True):
             name = entry.removesuffix(SWAP_SUFFIX)  # a final name sorts before its .swap, so it comes last and wins
             base_offset = segment_base_offset(name)
             if base_offset is not None:
                 found[base_offset] = entry
         newest = max(found, default=None)
         return [
-            SegmentFile(self.path / name, base_offset, base_offset == newest)
+            SegmentFile(directory / name, base_offset, base_offset == newest)
             for base_offset, name in sorted(found.items())
             if self.only in (None, name)
         ]
@@ -92,7 +109,7 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
         NoLog: there is none; the text says what the path holds instead.
         OSError: the path cannot be read.
     """
-    root = local_path(path)
+    root = location(path)
     default_topic = next(iter(topics or ()), OFFSETS_TOPIC)
     if not root.exists():
         raise NoLog(f"{path}: no such file or directory")
@@ -100,10 +117,14 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
         if segment_base_offset(root.name) is None:
             raise NoLog(f"{path}: not a segment: the name of a segment is 20 digits and {LOG_SUFFIX}")
         return [_named(root.parent, default_topic)._replace(only=root.name)]
-    if any(root.glob(f"*{LOG_SUFFIX}")) or PARTITION_NAME.fullmatch(root.name):
+    if PARTITION_NAME.fullmatch(root.name):
         return [_named(root, default_topic)]
-    directories = [entry for entry in root.iterdir() if entry.is_dir() and PARTITION_NAME.fullmatch(entry.name)]
-    found = [_named(entry, default_topic) for entry in directories]
+    log_dir = with_listing(root)
+    names = names_in(log_dir)
+    if any(name.endswith(LOG_SUFFIX) for name in names):
+        return [_named(root, default_topic)]
+    directories = [log_dir / name for name in names if PARTITION_NAME.fullmatch(name)]
+    found = [_named(entry, default_topic) for entry in directories if entry.is_dir()]
     wanted = [partition for partition in found if topics is None or partition.topic in topics]
     if not wanted:
         others = ", ".join(sorted({partition.topic for partition in found})[:5])
@@ -113,21 +134,19 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
     return sorted(wanted, key=lambda partition: (partition.topic, partition.number))
 
 
-def local_path(path: str) -> Path:
-    """Return the absolute path of a path or a ``file:`` URL.
+def with_listings(partitions: Sequence[PartitionDirectory]) -> list[PartitionDirectory]:
+    """Return the partitions, those in a store with the listing that they have or a new one.
 
     Raises:
-        NoLog: the URL has another scheme.
+        OSError, StoreError: a directory cannot be read.
     """
-    scheme, colon, rest = path.partition(":")
-    if colon and len(scheme) > 1 and "/" not in scheme:
-        if scheme != "file":
-            raise NoLog(f"{path}: only local paths are read; mount it, or copy it to a disk")
-        path = re.sub("^//[^/]*/", "/", rest)
-    return Path(path).absolute()
+    if not any(isinstance(partition.path, RemotePath) for partition in partitions):
+        return list(partitions)
+    with ThreadPoolExecutor(LISTINGS_AT_ONCE) as threads:
+        return list(threads.map(PartitionDirectory.with_listing, partitions))
 
 
-def _named(directory: Path, default_topic: str) -> PartitionDirectory:
+def _named(directory: Location, default_topic: str) -> PartitionDirectory:
     match = PARTITION_NAME.fullmatch(directory.name) or PARTITION_NAME.fullmatch(directory.resolve().name)
     if match is None:
         return PartitionDirectory(default_topic, None, directory)

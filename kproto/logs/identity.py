@@ -10,9 +10,9 @@ from kproto.records.segment_files import LEADER_EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from kproto.logs.files import PartitionDirectory
+    from kproto.logs.locations import Location
 
 TOPIC_FILE, BROKER_FILE = "partition.metadata", "meta.properties"
 
@@ -68,7 +68,7 @@ def read_identity(partitions: Iterable[PartitionDirectory]) -> LogIdentity:
     return LogIdentity(cluster_id, topic_ids, epochs)
 
 
-def _values(path: Path, separator: str) -> dict[str, str]:
+def _values(path: Location, separator: str) -> dict[str, str]:
     found = {}
     for line in _lines(path):
         name, _, value = line.partition(separator)
@@ -76,14 +76,14 @@ def _values(path: Path, separator: str) -> dict[str, str]:
     return found
 
 
-def _epochs(path: Path) -> dict[str, int]:
+def _epochs(path: Location) -> dict[str, int]:
     """Read a checkpoint: a version, a count, and a line ``epoch offset`` for each epoch."""
     with suppress(ValueError):
         return {epoch: int(offset) for epoch, offset in (line.split() for line in _lines(path)[2:])}
     return {}
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Location) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
-from io import FileIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import DecodeError
+from kproto.logs.locations import open_file
 from kproto.records.batch_header import LOG_OVERHEAD
 from kproto.records.batches import batch_size, first_offset, read_batch
 from kproto.records.segment_files import INDEX_ENTRY_SIZE, INDEX_SUFFIX, LOG_SUFFIX, index_entry
 
 if TYPE_CHECKING:
     from kproto.logs.files import PartitionDirectory, SegmentFile
+    from kproto.logs.locations import LogFile
 
 OFFSET_MAX = 2**63 - 1
 
@@ -28,9 +28,9 @@ class OffsetIndex:
     def __init__(self, segment: SegmentFile) -> None:
         self._base_offset = segment.base_offset
         name = segment.path.name.replace(LOG_SUFFIX, INDEX_SUFFIX)
-        self._file: FileIO | None = None
+        self._file: LogFile | None = None
         with suppress(FileNotFoundError):
-            self._file = FileIO(segment.path.parent / name)
+            self._file = open_file(segment.path.parent / name)
 
     def __enter__(self) -> OffsetIndex:
         return self
@@ -42,7 +42,7 @@ class OffsetIndex:
     def entry(self, number: int) -> tuple[int, int] | None:
         """Return ``(offset, position)`` of an entry; None after the last one, and for one that is damaged."""
         assert self._file is not None, "the file has a size, so it is open"
-        data = os.pread(self._file.fileno(), INDEX_ENTRY_SIZE, number * INDEX_ENTRY_SIZE)
+        data = self._file.pread(INDEX_ENTRY_SIZE, number * INDEX_ENTRY_SIZE)
         if len(data) < INDEX_ENTRY_SIZE or not any(data):
             return None
         entry = index_entry(data)
@@ -55,7 +55,7 @@ class OffsetIndex:
         if self._file is None:
             return None
         found = None
-        low, high = 0, os.fstat(self._file.fileno()).st_size // INDEX_ENTRY_SIZE
+        low, high = 0, self._file.size // INDEX_ENTRY_SIZE
         while low < high:
             middle = (low + high) // 2
             entry = self.entry(middle)
@@ -66,10 +66,10 @@ class OffsetIndex:
         return found
 
 
-def position_of(segment: SegmentFile, descriptor: int, offset: int) -> int:
+def position_of(segment: SegmentFile, file: LogFile, offset: int) -> int:
     """Return the position of a batch before which all offsets are lower than ``offset``; 0 if none is known.
 
-    The index is only a hint: the cleaner may have replaced it after ``descriptor`` was opened. An entry counts if a
+    The index is only a hint: the cleaner may have replaced it after ``file`` was opened. An entry counts if a
     whole batch with a valid checksum is at its position and begins at ``offset`` or lower.
     """
     if offset <= segment.base_offset:
@@ -79,11 +79,11 @@ def position_of(segment: SegmentFile, descriptor: int, offset: int) -> int:
     if entry is None:
         return 0
     position = entry[1]
-    head = os.pread(descriptor, LOG_OVERHEAD, position)
+    head = file.pread(LOG_OVERHEAD, position)
     if len(head) < LOG_OVERHEAD or not segment.base_offset <= first_offset(head, 0) <= offset:
         return 0
     try:
-        found = read_batch(os.pread(descriptor, LOG_OVERHEAD + batch_size(head), position))
+        found = read_batch(file.pread(LOG_OVERHEAD + batch_size(head), position))
     except DecodeError:
         return 0
     return 0 if found is None else position
@@ -116,11 +116,11 @@ def tail_of(partition: PartitionDirectory) -> Tail | None:
         entry = index.last_up_to(OFFSET_MAX, column=0)
     if entry is None:
         return beginning
-    with open(newest.path, "rb") as file:
-        position = position_of(newest, file.fileno(), entry[0])
+    with open_file(newest.path) as file:
+        position = position_of(newest, file, entry[0])
         if position == 0:
             return beginning
-        return Tail(newest, position, first_offset(os.pread(file.fileno(), LOG_OVERHEAD, position)))
+        return Tail(newest, position, first_offset(file.pread(LOG_OVERHEAD, position)))
 
 
 def tail_offset(partition: PartitionDirectory) -> int | None:

@@ -8,19 +8,19 @@ left out.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import NoLog
 from kproto.logs.blocks import Block, SegmentBlocks, TornTail
 from kproto.logs.index import position_of
+from kproto.logs.locations import open_file
 from kproto.records.batches import first_offset, last_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from kproto.logs.files import PartitionDirectory, SegmentFile
+    from kproto.logs.locations import LogFile
 
 VANISHED_MAX = 100
 """How often a segment may vanish between listing and opening it before reading fails."""
@@ -39,7 +39,7 @@ class FilePosition(NamedTuple):
     """The file and the position at which reading ended."""
 
     base_offset: int
-    inode: int
+    identity: object
     position: int
     was_newest: bool
 
@@ -60,6 +60,8 @@ class RangeBlocks:
         self.torn: TornTail | None = None
         self.end = resume
         self._wanted = wanted
+        self._partition = wanted.partition
+        """In a store with a listing, which is made once and whenever a file has vanished."""
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks.
@@ -70,32 +72,31 @@ class RangeBlocks:
             OSError: while iterating: a file cannot be read.
         """
         vanished, finished = 0, None
+        self._partition = self._wanted.partition.listed()
         while (segment := self._next_segment()) is not None:
             try:
-                file = open(segment.path, "rb")  # noqa: SIM115  # the with below closes it
-            except FileNotFoundError:
+                with open_file(segment.path) as file:
+                    if finished is not None and self._is_finished(segment, file, finished):
+                        following = self._next_segment(segment.base_offset)
+                        if following is None:
+                            return
+                        # No batch of this segment has the next offset, so it was compacted away: go on after the gap.
+                        self.next_offset = max(self.next_offset, following.base_offset)
+                        continue
+                    yield from self._blocks(segment, file)
+                    finished = self.end
+            except FileNotFoundError:  # in a store, a file can also vanish while it is read
                 vanished += 1
                 if vanished > VANISHED_MAX:
                     raise NoLog(f"{segment.label} is listed, but cannot be opened") from None
-                continue
-            with file:
-                if finished is not None and self._is_finished(segment, file, finished):
-                    following = self._next_segment(segment.base_offset)
-                    if following is None:
-                        return
-                    # No batch of this segment has the next offset, so it was compacted away: go on after the gap.
-                    self.next_offset = max(self.next_offset, following.base_offset)
-                    continue
-                yield from self._blocks(segment, file)
-                finished = self.end
+                self._partition = self._wanted.partition.listed()
 
-    def _is_finished(self, segment: SegmentFile, file: BinaryIO, finished: FilePosition) -> bool:
+    def _is_finished(self, segment: SegmentFile, file: LogFile, finished: FilePosition) -> bool:
         """Return whether a segment was read to its end.
 
         If it was the newest segment then and is not any more, batches may have been appended since: it is read again.
         """
-        inode = os.fstat(file.fileno()).st_ino
-        return (segment.base_offset, inode) == finished[:2] and finished.was_newest == segment.is_newest
+        return (segment.base_offset, file.identity) == finished[:2] and finished.was_newest == segment.is_newest
 
     def _next_segment(self, above: int | None = None) -> SegmentFile | None:
         """Return the segment that holds the next offset or the first one after it; or the first above a base offset."""
@@ -103,14 +104,14 @@ class RangeBlocks:
         if end is not None and self.next_offset >= end:
             return None
         least = self.next_offset if above is None else above + 1
-        segments = self._wanted.partition.segments()
+        segments = self._partition.segments()
         before = [segment for segment in segments if segment.base_offset <= least]
         if above is None and before:
             return before[-1]
         found = next((segment for segment in segments if segment.base_offset >= least), None)
         return None if found is None or (end is not None and found.base_offset >= end) else found
 
-    def _blocks(self, segment: SegmentFile, file: BinaryIO) -> Iterator[Block]:
+    def _blocks(self, segment: SegmentFile, file: LogFile) -> Iterator[Block]:
         blocks = SegmentBlocks(
             file,
             segment.label,
@@ -128,14 +129,13 @@ class RangeBlocks:
                 yield block
                 self.next_offset = after
         self.torn = blocks.torn
-        inode = os.fstat(file.fileno()).st_ino
-        self.end = FilePosition(segment.base_offset, inode, blocks.position, segment.is_newest)
+        self.end = FilePosition(segment.base_offset, file.identity, blocks.position, segment.is_newest)
 
-    def _position(self, segment: SegmentFile, file: BinaryIO) -> int:
-        end, status = self.end, os.fstat(file.fileno())
-        if end is not None and end[:2] == (segment.base_offset, status.st_ino) and end.position <= status.st_size:
+    def _position(self, segment: SegmentFile, file: LogFile) -> int:
+        end = self.end
+        if end is not None and end[:2] == (segment.base_offset, file.identity) and end.position <= file.size:
             return end.position
-        return position_of(segment, file.fileno(), self.next_offset)
+        return position_of(segment, file, self.next_offset)
 
 
 def first_offset_from(block: Block, offset: int) -> int:

@@ -115,7 +115,7 @@ def _package(compression: Compression) -> Any:
     try:
         return importlib.import_module(PACKAGE)
     except ImportError:
-        raise MissingPackage(compression.name.lower(), PACKAGE) from None
+        raise MissingPackage(f"{compression.name.lower()} compression", PACKAGE) from None
 
 
 def _refuse(compression: Compression, reason: str) -> DecodeError:

@@ -77,6 +77,8 @@ def _check(options: Namespace) -> None:
         CommandLineError, NoLog, OSError: with the line to print.
     """
     from kproto.logs.files import find_partitions
+    from kproto.logs.locations import is_remote
+    from kproto.logs.remote import check_written
     from kproto.spark.delta import is_delta
     from kproto.spark.inputs import is_tables
 
@@ -88,7 +90,11 @@ def _check(options: Namespace) -> None:
     elif not is_delta(options.dir) and not is_tables(options.dir):
         find_partitions(options.dir)
     check_engine(options)
-    if options.output is not None and options.format != "delta":
+    if options.output is not None and is_remote(options.output) and options.format != "delta":
+        if options.format == "parquet":
+            raise CommandLineError(f"{command}: {options.output}: Parquet is written to local directories only")
+        check_written(options.output)
+    elif options.output is not None and options.format != "delta":
         _check_output(options, Path(options.output))
     elif options.format == "parquet":
         raise CommandLineError(f"{command}: --format parquet needs a directory: -o DIR")
@@ -211,20 +217,23 @@ def _derive(spark: SparkSession, options: Namespace) -> dict[str, int]:
 
 def _report(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.inputs import open_input
+    from kproto.spark.output import write_text
     from kproto.spark.report.build import build
     from kproto.spark.report.page import render
 
     log = open_input(spark, options.dir, options.group)
     with log.read_once("commits", "group_metadata", "log_batches") as source:
         page = render(build(source, options))
-    Path(options.output).write_text(page, encoding="utf-8")
+    write_text(options.output, page)
     _print_line(f"{options.program.name}: {options.output}: {len(page):,} characters")
 
 
 def _watch(spark: SparkSession, options: Namespace) -> int:
     """Print the findings of the rules; return 1 if there are any."""
+    from kproto.logs.locations import is_remote
     from kproto.spark.commands import time_of
     from kproto.spark.inputs import open_input
+    from kproto.spark.output import write_text
     from kproto.spark.watch import DEFAULT, READS, read_rules, watch
     from kproto.spark.watch_text import FORMATS
 
@@ -235,6 +244,8 @@ def _watch(spark: SparkSession, options: Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
         sys.stdout.flush()
+    elif is_remote(options.output):
+        write_text(options.output, text)
     else:  # in one rename: a textfile collector may read it at any time
         output = Path(options.output)
         beside = output.with_name(f"{output.name}.part")

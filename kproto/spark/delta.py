@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.arrow.schemas import COMMITS
 from kproto.errors import NoLog
+from kproto.logs.locations import location
+from kproto.logs.remote import UnknownStore
 from kproto.spark.engine import F
 from kproto.spark.publish import TablesError
 from kproto.spark.schemas import select_columns
@@ -35,14 +36,17 @@ CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANG
 """Parts of the errors of Delta when another run committed first."""
 
 
-def is_remote(path: str) -> bool:
-    """Return whether a path is a URI that is not of a local file."""
-    return "://" in path and not path.startswith("file:")
-
-
 def is_delta(path: str) -> bool:
-    """Return whether a path or URI has Delta tables; of a URI that is not local, without a look: see `check_delta`."""
-    return is_remote(path) or (Path(path.removeprefix("file://")) / COMMITS.name / "_delta_log").is_dir()
+    """Return whether a path or URI has Delta tables; if fsspec does not know the scheme, Spark may: see `check_delta`.
+
+    Raises:
+        MissingPackage: the scheme needs a package.
+        StoreError: the store cannot be reached, or refuses.
+    """
+    try:
+        return (location(path) / COMMITS.name / "_delta_log").is_dir()
+    except UnknownStore:
+        return True
 
 
 def check_delta(spark: SparkSession, root: str) -> None:
@@ -67,7 +71,7 @@ def check_delta(spark: SparkSession, root: str) -> None:
             raise NoLog(f"{root}: Spark cannot read it: {text}") from None
         found = False
     if not found:
-        raise NoLog(f"{root}: no Delta tables; logs are read from local paths only: mount it, or copy it to a disk")
+        raise NoLog(f"{root}: no Delta tables")
 
 
 def read_delta(spark: SparkSession, root: str, table: Table) -> DataFrame:

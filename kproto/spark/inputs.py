@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
-from kproto.logs.files import find_partitions, local_path, survey
+from kproto.logs.files import find_partitions, survey
+from kproto.logs.locations import is_remote, local_path
 from kproto.spark import delta, tables
 from kproto.spark.input import Coverage, Input
 from kproto.spark.log_input import LogInput
@@ -68,12 +69,11 @@ def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> In
         NoLog: the path holds neither.
         TablesError: the last write of the tables did not finish.
     """
-    if delta.is_remote(path):
-        delta.check_delta(spark, path)
-        return DeltaInput(spark, path, groups)
     if is_tables(path):
         return TablesInput(spark, path, groups)
     if delta.is_delta(path):
+        if is_remote(path):
+            delta.check_delta(spark, path)
         return DeltaInput(spark, path, groups)
     find_partitions(path)
     return LogInput(spark, path, groups)
@@ -100,4 +100,4 @@ def _table_file_sizes(root: Path) -> list[int]:
 
 def is_tables(path: str) -> bool:
     """Return whether the command `tables` wrote there."""
-    return Publication(local_path(path)).exists()
+    return not is_remote(path) and Publication(local_path(path)).exists()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.errors import NoLog
-from kproto.logs.files import TRANSACTIONS_TOPIC, find_partitions, local_path, survey
+from kproto.logs.files import TRANSACTIONS_TOPIC, find_partitions, survey
 from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
+from kproto.logs.locations import location
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F
@@ -41,7 +42,7 @@ class LogInput(Input):
 
     def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
         super().__init__(spark, path, groups)
-        self._path = str(local_path(path))  # absolute: Spark's processes may have other working directories
+        self._path = str(location(path))  # absolute: Spark's processes may have other working directories
 
     def _reader(self, view: str) -> DataFrameReader:
         return self.spark.read.format("kproto").option("view", view)

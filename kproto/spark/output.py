@@ -10,8 +10,14 @@ import json
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
+
+from kproto.logs.locations import is_remote
+from kproto.logs.remote import WRITE_BYTES, RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,6 +64,16 @@ def write(rows: DataFrame, form: str, output: str | None, limit: int | None) -> 
         found = (values if limit is None else values.limit(limit)).toLocalIterator()
         _csv(values.columns, found, stream) if form == "csv" else _json_lines(values.columns, found, stream)
     return None
+
+
+def write_text(output: str, text: str) -> None:
+    """Write a text to a file or URI.
+
+    Raises:
+        OSError, StoreError: the output cannot be written.
+    """
+    with _opened(output) as stream:
+        stream.write(text)
 
 
 def parquet_as_declared(spark: SparkSession) -> None:
@@ -130,5 +146,12 @@ def _opened(output: str | None) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with Path(output).open("w", encoding="utf-8", newline="") as stream:
+    if not is_remote(output):
+        with Path(output).open("w", encoding="utf-8", newline="") as stream:
+            yield stream
+        return
+    with TemporaryFile() as file, TextIOWrapper(file, encoding="utf-8", newline="") as stream:
         yield stream
+        stream.flush()
+        file.seek(0)
+        RemotePath(output).write(iter(partial(file.read, WRITE_BYTES), b""))  # whole, or not at all

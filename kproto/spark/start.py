@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import CommandLineError
+from kproto.logs.locations import is_remote
 from kproto.spark.engine import EMBEDDED, SPARK, use
 
 if TYPE_CHECKING:
@@ -91,8 +92,11 @@ def start(options: Namespace) -> SparkSession:
 
 
 def _is_small(options: Namespace) -> bool:
-    is_remote = options.job != "versions" and "://" in options.dir
-    return not is_remote and _size(options) <= SMALL_MAX_BYTES
+    from kproto.spark.delta import is_delta
+
+    if options.job != "versions" and is_remote(options.dir) and is_delta(options.dir):
+        return False
+    return _size(options) <= SMALL_MAX_BYTES
 
 
 def _start_spark(options: Namespace) -> SparkSession:

@@ -177,7 +177,12 @@ def test_a_running_broker_is_copied_again_and_again(tmp_path: Path) -> None:
         (["log", "--to", "."], ". and the log.dir lie in each other: give a directory apart"),
         (["log", "--to", "other"], "other is not empty, and no copy of a log.dir: give another directory"),
         (["log", "--to", "other/file"], "can't write other/file: File exists"),
-        (["log", "--to", "s3://bucket/x"], "s3://bucket/x: only local paths are read; mount it, or copy it to a disk"),
+        (
+            ["log", "--to", "hdfs://host/x"],
+            "hdfs://host/x: only directories and object stores can be written: "
+            "s3://, s3a://, gs://, gcs://, az://, abfs://, abfss://",
+        ),
+        (["s3://bucket/x", "--to", "copy"], "s3://bucket/x: give the log.dir of a broker on this machine"),
         (["other/file", "--to", "copy"], "other/file: not a segment: the name of a segment is 20 digits and .log"),
         (
             ["empty", "--to", "copy"],

@@ -136,7 +136,7 @@ def test_names_and_texts_are_quoted(either: SparkSession) -> None:
     [
         (["tables", RECORDED, "-o", "x"], "kproto.spark tables: --engine embedded: only Spark writes tables"),
         (["latest", RECORDED, "--master", "local"], "--engine embedded: it runs in this process, not on a cluster"),
-        (["latest", "s3a://bucket/tables"], "--engine embedded: only Spark reads Delta tables"),
+        (["latest", "nowhere://bucket/tables"], "--engine embedded: only Spark reads Delta tables"),
     ],
 )
 def test_the_embedded_engine_refuses_what_needs_spark(run_embedded: Command, words: list[object], line: str) -> None:

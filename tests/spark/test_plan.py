@@ -49,7 +49,7 @@ def test_parts_cover_a_range_once_and_have_about_equal_size(log: LivingLog) -> N
 def test_a_damaged_index_is_not_used(log: LivingLog) -> None:
     log.filled(2, batches=40)
     for segment in log.partition.segments():
-        segment.path.with_suffix(".index").write_bytes(b"\xff" * 64)
+        log.path(segment.base_offset, ".index").write_bytes(b"\xff" * 64)
     parts = list(parts_of(OffsetRange(log.partition, 300, 700), log.path(0).stat().st_size // 4))
     assert [offset for part in parts for offset in log.all_offsets(*part.range[1:])] == list(range(300, 700))
 

@@ -235,7 +235,7 @@ class Writer:
         return self
 
     def parquet(self, uri: str) -> None:
-        from kproto.logs.files import local_path
+        from kproto.logs.locations import local_path
 
         folder = local_path(uri)
         folder.mkdir()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from kproto.logs.files import local_path
+from kproto.logs.locations import local_path
 from kproto.spark.embedded.column import SQL_TYPES, literal, quoted
 from kproto.spark.embedded.frame import DataFrame
 from kproto.spark.source.options import read_options

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import NoLog
-from kproto.logs.files import SegmentFile, find_partitions, size_of, survey
+from kproto.logs.files import SegmentFile, find_partitions, size_of, survey, with_listings
 from kproto.logs.index import OffsetIndex
 from kproto.logs.ranges import OffsetRange
 from kproto.records.partitioning import OFFSETS_TOPIC
@@ -38,7 +38,7 @@ def partitions_of(options: Options) -> list[PartitionDirectory]:
         OSError: a directory cannot be read.
     """
     try:
-        found = find_partitions(options.path, options.topics)
+        found = with_listings(find_partitions(options.path, options.topics))
     except NoLog:
         if options.allow_empty:
             return []
@@ -111,6 +111,9 @@ def parts_of(wanted: OffsetRange, part_size: int) -> Iterator[Part]:
 
 def _parts_of_segment(segment: SegmentFile, wanted: OffsetRange, part_size: int) -> Iterator[Part]:
     size = size_of(segment)
+    if size <= 2 * part_size and wanted.start_offset <= segment.base_offset:
+        yield Part(wanted, size)  # one part, whatever the index says: in a store, opening it takes two requests
+        return
     with OffsetIndex(segment) as index:
         begin = index.last_up_to(wanted.start_offset, column=0)
         position = 0 if begin is None else begin[1]

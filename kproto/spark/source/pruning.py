@@ -14,6 +14,7 @@ from kproto.arrow.decoding import DecodeRequest, View
 from kproto.arrow.fast import decode_block
 from kproto.errors import CorruptLog
 from kproto.logs.blocks import SegmentBlocks
+from kproto.logs.locations import open_file
 from kproto.logs.transactions import NONE
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 
@@ -106,8 +107,8 @@ def partitions_at_least(partitions: list[PartitionDirectory]) -> int | None:
 
 def _first_groups(partition: PartitionDirectory) -> set[str]:
     for segment in partition.segments()[:1]:
-        with open(segment.path, "rb") as file:
-            head = io.BytesIO(file.read(SAMPLE_SIZE))
+        with open_file(segment.path) as file:
+            head = io.BytesIO(file.pread(SAMPLE_SIZE, 0))
         request = DecodeRequest(
             view=View.COMMITS, log_partition=partition.number, outcomes=lambda pairs: [NONE] * len(pairs)
         )

@@ -38,7 +38,7 @@ class LogTail:
             CorruptLog: a batch has an impossible size, or a marker cannot be decoded.
             OSError: the log cannot be read.
         """
-        listed = [(segment.base_offset, size) for segment, size in self._partition.sizes()]
+        listed = [(segment.base_offset, size) for segment, size in self._partition.listed().sizes()]
         if listed != self._listed:
             self._advance()
             self._listed = listed
@@ -48,7 +48,7 @@ class LogTail:
 
     def start(self) -> int:
         """Return the base offset of the first segment; 0 if there is none."""
-        return next((segment.base_offset for segment in self._partition.segments()), 0)
+        return next((segment.base_offset for segment in self._partition.listed().segments()), 0)
 
     def _advance(self) -> None:
         blocks = RangeBlocks(OffsetRange(self._partition, self._next_offset, None), self._resume)

@@ -65,7 +65,13 @@ COLLECT = Command(
     "The logs of coordinators are copied up to their last whole batch, of other topics the last batches (for lag).\n"
     "Nothing is locked or written in DIR.",
     "DIR",
-    (Option("--to", "DIRECTORY", "the copy, in the layout of a log.dir: new or empty, or an earlier copy of DIR"),),
+    (
+        Option(
+            "--to",
+            "DIRECTORY",
+            "the copy, in the layout of a log.dir: new or empty, or an earlier copy of DIR, or a URI",
+        ),
+    ),
 )
 COMMANDS = {
     "dump": DUMP,
@@ -188,7 +194,7 @@ def _collect(arguments: Sequence[str]) -> int:
         raise COLLECT.error("no directory for the copy given: write --to DIRECTORY")
 
     from kproto.errors import UsageError
-    from kproto.logs.files import local_path
+    from kproto.logs.locations import is_remote, local_path
     from kproto_server.inspect.collect import collect
     from kproto_server.inspect.progress import Progress
 
@@ -196,7 +202,9 @@ def _collect(arguments: Sequence[str]) -> int:
         try:
             collected = collect(path, destination, _note, lambda size: Progress(size, sys.stderr))
         except OSError as error:
-            if error.filename is None or not local_path(error.filename).is_relative_to(local_path(destination)):
+            if is_remote(destination) or error.filename is None:
+                raise
+            if not local_path(error.filename).is_relative_to(local_path(destination)):
                 raise
             raise UsageError(f"can't write {error.filename!r}: {error.strerror}") from None
         write(sys.stdout, f"{collected}\n")
@@ -215,13 +223,14 @@ def _exit_code(command: Command, act: Callable[[], None]) -> int:
         CommandLineError: the log or the output cannot be opened, or a package is missing.
     """
     from kproto.errors import CorruptLog, MissingPackage, NoLog, UsageError
+    from kproto.logs.remote import StoreError
 
     try:
         act()
     except CorruptLog as error:
         write(sys.stderr, f"kproto {command.name}: {error}\n")
         return DAMAGED
-    except (NoLog, MissingPackage, UsageError) as error:
+    except (NoLog, MissingPackage, StoreError, UsageError) as error:
         raise command.error(str(error)) from None
     except BrokenPipeError:
         discard(sys.stdout)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.logs.batches import PlacedBatch, batch_at
 from kproto.logs.blocks import SegmentBlocks, TornTail
+from kproto.logs.locations import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ class SegmentBatches:
             OSError: while iterating: the file cannot be read.
         """
         segment = self._segment
-        with open(segment.path, "rb") as file:
+        with open_file(segment.path) as file:
             blocks = SegmentBlocks(file, segment.label, base_offset=segment.base_offset, is_newest=segment.is_newest)
             for block in blocks:
                 self._progress(block.size)

@@ -9,6 +9,9 @@ batch. A broker appends to a segment, truncates it, or replaces it by a file of 
 same inode whose last copied batch is still in its place has only new bytes behind it; any other is copied again, to a
 file beside the copy that replaces it at the end.
 
+The copy can lie in an object store, where an object cannot grow: a segment with new bytes is uploaded again, in parts.
+An object appears when its upload ends, whole or not at all, which replaces the rename.
+
 A segment can be gone when it is opened, and the cleaner replaces several segments by one. So the directory is listed
 again at the end, and what differs from the first list is copied once more. Files that the broker no longer has are
 removed last. Nothing is locked or written in the log.dir.
@@ -22,9 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import DecodeError, UsageError
-from kproto.logs.files import PartitionDirectory, find_partitions, local_path, survey
+from kproto.logs.files import PartitionDirectory, find_partitions, survey
 from kproto.logs.identity import BROKER_FILE, TOPIC_FILE
 from kproto.logs.index import tail_of
+from kproto.logs.locations import LocalFile, Location, is_remote, local_path, names_in, open_file
+from kproto.logs.remote import RemotePath, check_written
 from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD
 from kproto.records.batches import batch_end, batch_size
 from kproto.records.segment_files import (
@@ -39,10 +44,10 @@ from kproto.records.segment_files import (
 from kproto_server.inspect.directory import TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import BinaryIO
+    from collections.abc import Callable, Iterable, Iterator
 
     from kproto.logs.files import SegmentFile
+    from kproto.logs.locations import LogFile
     from kproto_server.inspect.progress import Progress
 
     Notify = Callable[[str], None]
@@ -97,6 +102,8 @@ def collect(source: str, destination: str, note: Notify, progress: Callable[[int
         UsageError: the directory is no copy that this function has made, or cannot be written.
         OSError: a file of the log.dir cannot be read.
     """
+    if is_remote(source):
+        raise UsageError(f"{source}: give the log.dir of a broker on this machine")
     partitions = find_partitions(source, None)
     if local_path(source).is_file():
         raise UsageError(f"{source} is a file: give a log.dir")
@@ -125,12 +132,14 @@ def collect(source: str, destination: str, note: Notify, progress: Callable[[int
     return Collected(len(coordinators), len(others), copy.new_bytes, size, destination)
 
 
-def _destination(source: str, destination: str) -> Path:
+def _destination(source: str, destination: str) -> Location:
     """Return the directory of the copy, made if necessary.
 
     Raises:
         UsageError: it cannot be made, or holds something else.
     """
+    if is_remote(destination):
+        return _destination_in_store(destination)
     log_dir, target = local_path(source).resolve(), local_path(destination).resolve()
     if target == log_dir or log_dir in target.parents or target in log_dir.parents:
         raise UsageError(f"{destination} and the log.dir lie in each other: give a directory apart")
@@ -145,11 +154,42 @@ def _destination(source: str, destination: str) -> Path:
     return target
 
 
+def _destination_in_store(destination: str) -> RemotePath:
+    check_written(destination)
+    target = RemotePath(destination)
+    if not (target / COLLECTED).exists():
+        if target.exists():
+            raise UsageError(f"{destination} is not empty, and no copy of a log.dir: give another directory")
+        (target / COLLECTED).write([b"{}"])
+    return target
+
+
+class NewBytes:
+    """The bytes of a segment that are not copied yet. Iterate once, then read `size` and `last`."""
+
+    def __init__(self, source: LogFile, known: CopiedSegment | None, *, is_newest: bool) -> None:
+        self.size: int = known.size if known else 0
+        self.last: int = known.last if known else 0
+        self._source = source
+        self._is_newest = is_newest
+
+    def __iter__(self) -> Iterator[bytes]:
+        for data, last_start in _whole_batches(self._source, self.size):
+            self.last = self.size + last_start
+            self.size += len(data)
+            yield data
+        if not self._is_newest:  # a broker appends to the newest only: what else is here stays
+            self._source.seek(self.size)
+            while data := self._source.read(CHUNK_BYTES):
+                self.size += len(data)
+                yield data
+
+
 class Copy:
     """The copy of a log.dir."""
 
-    def __init__(self, directory: Path, bar: Progress) -> None:
-        self.directory: Path = directory
+    def __init__(self, directory: Location, bar: Progress) -> None:
+        self.directory: Location = directory
         self.copied: dict[str, CopiedSegment] = _read_copied(directory / COLLECTED)
         """By path within the copy."""
         self.new_bytes: int = 0
@@ -189,7 +229,7 @@ class Copy:
                 if tail is None:
                     self._keep_only(folder, set())
                     return
-                with open(tail.segment.path, "rb") as file:
+                with open_file(tail.segment.path) as file:
                     data = b"".join(data for data, _ in _whole_batches(file, tail.position))
                 break
             except FileNotFoundError:
@@ -198,64 +238,72 @@ class Copy:
             note(BUSY.format(folder.name))
             return
         name = segment_name(tail.first_offset)
-        if not (folder / name).exists() or (folder / name).read_bytes() != data:
-            _write(folder / name, data)
+        if _write_new(folder / name, data):
             self.new_bytes += len(data)
         self._keep_only(folder, {name})
 
-    def small_file(self, path: Path, name: str) -> None:
+    def small_file(self, path: Location, name: str) -> None:
         """Copy a checkpoint, if it exists."""
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             return
-        _write(self.directory / name, data)
+        _write_new(self.directory / name, data)
 
-    def _folder(self, partition: PartitionDirectory) -> Path:
+    def _folder(self, partition: PartitionDirectory) -> Location:
         folder = self.directory / partition.path.name
-        folder.mkdir(exist_ok=True)
+        if isinstance(folder, Path):
+            folder.mkdir(exist_ok=True)
         for name in PARTITION_FILES:
             self.small_file(partition.path / name, f"{partition.path.name}/{name}")
         return folder
 
-    def _keep_only(self, folder: Path, names: set[str]) -> None:
+    def _keep_only(self, folder: Location, names: set[str]) -> None:
         """Remove the copies of other segments, and what an interrupted run has left."""
-        for entry in sorted(folder.iterdir()):
-            is_segment = entry.name.endswith(LOG_SUFFIX) and segment_base_offset(entry.name) is not None
-            if entry.name.endswith(PART_SUFFIX) or (is_segment and entry.name not in names):
-                entry.unlink()
-                self.copied.pop(f"{folder.name}/{entry.name}", None)
+        if isinstance(folder, RemotePath) and not folder.exists():  # without objects there is no directory
+            return
+        for name in sorted(names_in(folder)):
+            is_segment = name.endswith(LOG_SUFFIX) and segment_base_offset(name) is not None
+            if name.endswith(PART_SUFFIX) or (is_segment and name not in names):
+                (folder / name).unlink()
+                self.copied.pop(f"{folder.name}/{name}", None)
 
-    def _copy(self, segment: SegmentFile, folder: Path) -> int:
+    def _copy(self, segment: SegmentFile, folder: Location) -> int:
         """Copy what is new in a segment; return its inode."""
         name = segment_name(segment.base_offset)
         key = f"{folder.name}/{name}"
-        with open(segment.path, "rb") as source:
+        with LocalFile(str(segment.path)) as source:
             inode = os.fstat(source.fileno()).st_ino
             known = self.copied.get(key)
-            if known is None or not _is_beginning(known, inode, source, folder / name):
+            if known is not None and not _is_beginning(known, inode, source, folder / name):
                 known = None
-            target = folder / name if known else folder / f"{name}{PART_SUFFIX}"
-            with open(target, "r+b" if known else "wb") as copy:
-                size, last = (known.size, known.last) if known else (0, 0)
-                self._bar.add(size)
-                copy.truncate(size)
-                copy.seek(size)
-                for data, last_start in _whole_batches(source, size):
-                    copy.write(data)
-                    last = size + last_start
-                    size += len(data)
-                    self._count(len(data))
-                if not segment.is_newest:  # a broker appends to the newest only: what else is here stays
-                    source.seek(size)
-                    while data := source.read(CHUNK_BYTES):
-                        copy.write(data)
-                        size += len(data)
-                        self._count(len(data))
-            if known is None:
-                target.replace(folder / name)
-        self.copied[key] = CopiedSegment(inode, size, last)
+            new = NewBytes(source, known, is_newest=segment.is_newest)
+            if isinstance(folder, RemotePath):
+                if known is not None and next(iter(new), None) is None:
+                    self._bar.add(known.size)
+                    return inode
+                new = NewBytes(source, None, is_newest=segment.is_newest)
+                (folder / name).write(self._counted(new))
+            else:
+                self._append(folder / name, new, is_known=known is not None)
+        self.copied[key] = CopiedSegment(inode, new.size, new.last)
         return inode
+
+    def _append(self, path: Path, new: NewBytes, *, is_known: bool) -> None:
+        target = path if is_known else path.with_name(f"{path.name}{PART_SUFFIX}")
+        with open(target, "r+b" if is_known else "wb") as copy:
+            self._bar.add(new.size)
+            copy.truncate(new.size)
+            copy.seek(new.size)
+            for data in self._counted(new):
+                copy.write(data)
+        if not is_known:
+            target.replace(path)
+
+    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for data in pieces:
+            yield data
+            self._count(len(data))
 
     def _count(self, size: int) -> None:
         self.new_bytes += size
@@ -263,21 +311,23 @@ class Copy:
 
 
 def _listing(partition: PartitionDirectory) -> Listing:
-    return [(segment.base_offset, segment.path.stat().st_ino) for segment in partition.segments()]
+    return [(segment.base_offset, os.stat(str(segment.path)).st_ino) for segment in partition.segments()]
 
 
-def _is_beginning(known: CopiedSegment, inode: int, source: BinaryIO, copy: Path) -> bool:
+def _is_beginning(known: CopiedSegment, inode: int, source: LogFile, copy: Location) -> bool:
     """Return whether a copy is the beginning of a segment: its last batch, checksum included, is still in its place."""
-    if known.inode != inode or not copy.exists() or copy.stat().st_size < known.size:
+    if known.inode != inode:
         return False
     compared = min(HEADER_SIZE, known.size - known.last)
-    with open(copy, "rb") as file:
-        file.seek(known.last)
-        source.seek(known.last)
-        return file.read(compared) == source.read(compared)
+    try:
+        with open_file(copy) as file:
+            its = file.pread(compared, known.last)
+            return file.size >= known.size and its == source.pread(compared, known.last)
+    except FileNotFoundError:
+        return False
 
 
-def _whole_batches(source: BinaryIO, position: int) -> Iterator[tuple[bytes, int]]:
+def _whole_batches(source: LogFile, position: int) -> Iterator[tuple[bytes, int]]:
     """Yield pieces of whole batches from a position on, and the position of the last batch in each piece.
 
     They end before a batch that is not whole, or that has an impossible size.
@@ -304,7 +354,7 @@ def _whole_batches(source: BinaryIO, position: int) -> Iterator[tuple[bytes, int
         )
 
 
-def _read_copied(path: Path) -> dict[str, CopiedSegment]:
+def _read_copied(path: Location) -> dict[str, CopiedSegment]:
     """Read the file of a copy. What is damaged is copied again."""
     try:
         return {str(name): CopiedSegment(*map(int, values)) for name, values in json.loads(path.read_bytes()).items()}
@@ -312,8 +362,22 @@ def _read_copied(path: Path) -> dict[str, CopiedSegment]:
         return {}
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write_new(path: Location, data: bytes) -> bool:
+    """Replace the content of a file if it differs; return whether it did."""
+    try:
+        if path.read_bytes() == data:
+            return False
+    except FileNotFoundError:
+        pass
+    _write(path, data)
+    return True
+
+
+def _write(path: Location, data: bytes) -> None:
     """Replace the content of a file, completely or not at all."""
+    if isinstance(path, RemotePath):
+        path.write([data])
+        return
     part = path.with_name(f"{path.name}{PART_SUFFIX}")
     part.write_bytes(data)
     part.replace(path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import CorruptLog, DecodeError, NoLog
 from kproto.logs.files import PARTITION_NAME, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, find_partitions
+from kproto.logs.locations import names_in
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import (
     HIGH_WATERMARKS,
@@ -31,9 +32,9 @@ def find_logs(path: str, number: int | None = None) -> list[PartitionDirectory]:
     """
     logs = with_number(find_partitions(path, TOPICS), path, number)
     for log in logs:
-        for file in log.path.glob(f"*{LOG_SUFFIX}"):
-            if log.only is None and segment_base_offset(file.name) is None:
-                label = f"{log.path.name}/{file.name}"
+        for name in names_in(log.path):
+            if log.only is None and name.endswith(LOG_SUFFIX) and segment_base_offset(name) is None:
+                label = f"{log.path.name}/{name}"
                 raise CorruptLog(label, 0, None, f"the name of a segment is 20 digits and {LOG_SUFFIX}")
     return logs
 
@@ -57,7 +58,7 @@ def segments_of(log: PartitionDirectory) -> list[SegmentFile]:
 
 def unfinished_files(log: PartitionDirectory) -> list[str]:
     """Return the names of the files that an interrupted compaction left; they are not read."""
-    return sorted(path.name for path in log.path.iterdir() if path.name.endswith(UNFINISHED_SUFFIXES))
+    return sorted(name for name in names_in(log.path) if name.endswith(UNFINISHED_SUFFIXES))
 
 
 def partition_count(log: PartitionDirectory) -> int | None:

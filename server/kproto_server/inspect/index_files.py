@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kproto.errors import CorruptLog
+from kproto.logs.locations import open_file
 from kproto.records.segment_files import IndexEntry, TimeIndexEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from kproto.logs.locations import Location
 
 E = TypeVar("E", IndexEntry, TimeIndexEntry)
 
@@ -24,7 +26,7 @@ class IndexEntries(Generic[E]):
         OSError: the file cannot be read.
     """
 
-    def __init__(self, path: Path, decode: Callable[[bytes], E], size: int, *, is_newest: bool) -> None:
+    def __init__(self, path: Location, decode: Callable[[bytes], E], size: int, *, is_newest: bool) -> None:
         self._path = path
         self._label = f"{path.parent.name}/{path.name}"
         self._size = size
@@ -57,7 +59,7 @@ class IndexEntries(Generic[E]):
             raise self._damage(length - length % size, f"{length % size} bytes of an entry of {size}")
         zeros_from: int | None = None
         position = 0
-        with open(self._path, "rb") as file:
+        with open_file(self._path) as file:
             while data := file.read(size * ENTRIES_AT_ONCE):
                 for start in range(0, len(data), size):
                     entry = data[start : start + size]

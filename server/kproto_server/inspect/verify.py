@@ -25,9 +25,9 @@ from kproto_server.inspect.index_files import IndexEntries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from kproto.logs.files import PartitionDirectory, SegmentFile
+    from kproto.logs.locations import Location
 
     Notify = Callable[[str], None]
 
@@ -120,7 +120,7 @@ def _index_checks(segment: SegmentFile) -> list[IndexCheck | TimeIndexCheck]:
     return found
 
 
-def _leader_epochs(directory: Path) -> LeaderEpochs | None:
+def _leader_epochs(directory: Location) -> LeaderEpochs | None:
     path = directory / LEADER_EPOCHS
     if not path.is_file():
         return None
