@@ -11,6 +11,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tests.requirements import need_package
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -27,6 +29,8 @@ def environment(port: int) -> dict[str, str]:
 @contextmanager
 def s3_server() -> Iterator[int]:
     """Start the server, with an empty bucket; yield its port."""
+    for package in ("s3fs", "moto", "flask_cors"):
+        need_package(package)
     command = [sys.executable, "-m", "tests.stores.s3_server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None, "it was asked for"

@@ -28,6 +28,7 @@ from kproto.spark.source.pruning import Wanted
 from kproto_server.commandline.cli import main
 from tests.arrow.living_log import LivingLog
 from tests.fixture_files import GOLDEN
+from tests.requirements import need_package
 from tests.stores.s3_server import BUCKET, bucket, environment, s3_server, upload
 
 RECORDED = GOLDEN / "logs" / "2.0.1"
@@ -273,6 +274,7 @@ class Counted:
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    need_package("fsspec")
     return Counted(monkeypatch)
 
 
