@@ -15,6 +15,7 @@ Wire (Kafka protocol guide; KIP-482 for the compact types; rules BA-6, BA-7):
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from construct import (
@@ -29,7 +30,6 @@ from construct import (
     StreamError,
     Struct,
     ValidationError,
-    stream_read,
     stream_tell,
     stream_write,
 )
@@ -54,10 +54,11 @@ def bytes_left(stream: Any) -> int:
 
 
 def read_exactly(stream: Any, size: int, path: str) -> bytes:
-    """Read ``size`` bytes, or raise StreamError before allocating them."""
-    if not 0 <= size <= bytes_left(stream):
+    """Read ``size`` bytes, or raise StreamError and leave the position. Allocates no more than the bytes left."""
+    data: bytes = stream.read(max(size, 0))
+    if len(data) != size:
+        stream.seek(-len(data), io.SEEK_CUR)
         raise StreamError(f"{size} bytes announced, {bytes_left(stream)} left", path=path)
-    data: bytes = stream_read(stream, size, path)
     return data
 
 
@@ -70,7 +71,7 @@ class Boolean(Construct):  # type: ignore[misc]  # construct is untyped
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if not isinstance(obj, bool):
             raise ValidationError(f"{obj!r} is not a bool", path=path)
-        stream_write(stream, b"\1" if obj else b"\0", 1, path)
+        stream.write(b"\1" if obj else b"\0")
         return obj
 
 
@@ -95,9 +96,9 @@ class UVarint(Construct):  # type: ignore[misc]
         if not 0 <= value <= UVARINT_MAX:
             raise ValidationError(f"{value} is not an unsigned number of 32 bits", path=path)
         while value > 0x7F:
-            stream_write(stream, bytes([value & 0x7F | 0x80]), 1, path)
+            stream.write(bytes([value & 0x7F | 0x80]))
             value >>= 7
-        stream_write(stream, bytes([value]), 1, path)
+        stream.write(bytes([value]))
         return obj
 
 
@@ -121,7 +122,7 @@ class Prefixed(Construct):  # type: ignore[misc]
         if self.prefix is None:
             length = UVARINT._parse(stream, context, path) - 1
         else:
-            length = self.prefix._parsereport(stream, context, path)
+            length = self.prefix._parse(stream, context, path)
         if length >= 0:
             return int(length)
         if not self.nullable:
@@ -158,7 +159,7 @@ class KafkaString(Prefixed):
             raise ValidationError(f"string of {len(data)} bytes, the most is {STRING_SIZE_MAX}", path=path)
         self._put_length(None if data is None else len(data), stream, context, path)
         if data:
-            stream_write(stream, data, len(data), path)
+            stream.write(data)
         return obj
 
 
@@ -177,7 +178,7 @@ class KafkaBytes(Prefixed):
             raise ValidationError(f"{type(obj).__name__} is not bytes", path=path)
         self._put_length(None if obj is None else len(obj), stream, context, path)
         if obj:
-            stream_write(stream, bytes(obj), len(obj), path)
+            stream.write(bytes(obj))
         return obj
 
 
@@ -194,7 +195,7 @@ class KafkaArray(Prefixed):
             return None
         if count > bytes_left(stream):
             raise ValidationError(f"{count} elements announced, {bytes_left(stream)} bytes left", path=path)
-        return tuple(self.element._parsereport(stream, context, f"{path}[{i}]") for i in range(count))
+        return tuple(self.element._parse(stream, context, f"{path}[{i}]") for i in range(count))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         self._put_length(None if obj is None else len(obj), stream, context, path)
@@ -224,8 +225,8 @@ class NullableStruct(Construct):  # type: ignore[misc]
         self.subcon = subcon
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        absent = Int8sb._parsereport(stream, context, path) < 0
-        return None if absent else self.subcon._parsereport(stream, context, path)
+        absent = Int8sb._parse(stream, context, path) < 0
+        return None if absent else self.subcon._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         Int8sb._build(-1 if obj is None else 1, stream, context, path)
@@ -245,8 +246,9 @@ class KnownTag:
 class TypedStruct(Construct):  # type: ignore[misc]
     """A declared class in one version: construct's ``Struct`` of the fields present, then the tag section.
 
-    ``subcon`` has the untagged fields; ``absent`` the fields that this version lacks and must not drop silently;
-    ``tags`` the tagged fields by number, or None if the version is not flexible.
+    ``subcon`` has the untagged fields, which are read and written here: construct's ``Struct`` would take twice as
+    long. ``absent`` has the fields that this version lacks and must not drop silently, ``tags`` the tagged fields by
+    number, or None if the version is not flexible.
     """
 
     def __init__(
@@ -262,15 +264,15 @@ class TypedStruct(Construct):  # type: ignore[misc]
         self.cls = cls
         self.subcon = subcon
         self.indices = {name: index for index, name in enumerate(self.cls._fields)}
+        self.untagged = tuple((self.indices[f.name], f.subcon, f" -> {f.name}") for f in subcon.subcons)
         self.defaults = defaults
         self.absent = absent
         self.tags = tags
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         values = list(self.defaults)
-        parsed = self.subcon._parsereport(stream, context, path)
-        for field in self.subcon.subcons:
-            values[self.indices[field.name]] = parsed[field.name]
+        for index, subcon, name in self.untagged:
+            values[index] = subcon._parse(stream, context, path + name)
         if self.tags is not None:
             values[-1] = self._parse_tags(values, stream, context, path)
         return tuple.__new__(self.cls, values)
@@ -286,7 +288,7 @@ class TypedStruct(Construct):  # type: ignore[misc]
                 unknown.append(TaggedField(number, read_exactly(stream, size, f"{path}.tags")))
                 continue
             end = stream_tell(stream, path) + size
-            values[known.index] = known.subcon._parsereport(stream, context, f"{path}.{known.name}")
+            values[known.index] = known.subcon._parse(stream, context, f"{path}.{known.name}")
             if stream_tell(stream, path) != end:
                 raise ValidationError(f"tag {number} does not fill its {size} bytes", path=f"{path}.{known.name}")
         return tuple(unknown)
@@ -295,8 +297,8 @@ class TypedStruct(Construct):  # type: ignore[misc]
         for name, index, default in self.absent:
             if obj[index] != default:
                 raise ValidationError("this version has no such field", path=f"{path}.{name}")
-        untagged = {field.name: obj[self.indices[field.name]] for field in self.subcon.subcons}
-        self.subcon._build(untagged, stream, context, path)
+        for index, subcon, name in self.untagged:
+            subcon._build(obj[index], stream, context, path + name)
         if self.tags is not None:
             self._build_tags(obj, stream, context, path)
         elif obj[-1]:
@@ -305,6 +307,9 @@ class TypedStruct(Construct):  # type: ignore[misc]
 
     def _build_tags(self, obj: Any, stream: Any, context: Any, path: str) -> None:
         assert self.tags is not None
+        if not obj[-1] and not self.tags:
+            stream.write(b"\0")
+            return
         section: dict[int, bytes] = {unknown.tag: unknown.data for unknown in obj[-1]}
         set_ = {number: known for number, known in self.tags.items() if obj[known.index] != known.default}
         for number, known in set_.items():
@@ -318,4 +323,4 @@ class TypedStruct(Construct):  # type: ignore[misc]
         for number, data in sorted(section.items()):
             UVARINT._build(number, stream, context, path)
             UVARINT._build(len(data), stream, context, path)
-            stream_write(stream, data, len(data), path)
+            stream.write(data)
