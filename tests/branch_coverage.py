@@ -1,9 +1,10 @@
 """Branch coverage of protocol, coordinator, storage and network, measured while the whole suite runs.
 
-Measuring doubles the CPU time of a test, and most of the suite's time goes into tests that reach the measured code in
-other processes, or reach nothing that others do not. So only the tests that `is_measured` accepts are measured, and the
-import of all modules, but not the collection of tests. The environment variable KPROTO_COVERAGE switches it on; each
-process of pytest then writes a data file of its own, for ``coverage combine``.
+Measuring multiplies the CPU time of a test by two to four, and most of the suite's time goes into tests that reach the
+measured code in other processes, or reach nothing that others do not. So only the tests that `is_measured` accepts are
+measured, of the files in `SAMPLED` only some cases, and the import of all modules, but not the collection of tests. The
+environment variable KPROTO_COVERAGE switches it on; each process of pytest then writes a data file of its own, for
+``coverage combine``.
 """
 
 from __future__ import annotations
@@ -75,13 +76,34 @@ UNMEASURED = (
     "test_expiration_restarts.py",
     "test_acknowledged.py",
     "test_connection_state.py",
+    "test_plain_batches.py",
     "test_confluent.py",
 )
 """Names of files in these folders whose tests reach nothing that other tests do not."""
 
 
+SAMPLED = ("test_declarations.py", "test_element_limit.py", "test_encode_errors.py", "test_expiration_timelines.py")
+"""Names of files whose tests do the same with hundreds of messages or releases: only some cases are measured."""
+CASES_MAX = 40
+"""The cases of such a test that are measured: evenly spread ones."""
+
+
+def measured_cases(items: list[pytest.Item]) -> set[str]:
+    """Return the ids of the tests that are measured."""
+    found: set[str] = set()
+    sampled: dict[str, list[str]] = {}
+    for item in filter(is_measured, items):
+        if item.path.name in SAMPLED:
+            sampled.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+        else:
+            found.add(item.nodeid)
+    for cases in sampled.values():
+        found.update(cases[:: -(-len(cases) // CASES_MAX)])
+    return found
+
+
 def is_measured(item: pytest.Item) -> bool:
-    """Say whether a test is measured."""
+    """Say whether the cases of a test are measured."""
     parts = item.path.relative_to(TESTS).parts
     marked = any(item.get_closest_marker(name) for name in ("oracle", "slow"))
     return parts[0] in MEASURED and not marked and not any(item.path.match(pattern) for pattern in UNMEASURED)
@@ -104,6 +126,7 @@ class BranchCoverage:
     def __init__(self) -> None:
         self._measurement = coverage.Coverage(data_suffix=True)
         self._is_on = False
+        self._cases: set[str] = set()
         self._switch(on=True)
         _import_all()
         self._switch(on=False)
@@ -115,9 +138,12 @@ class BranchCoverage:
             self._measurement.stop()
         self._is_on = on
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._cases = measured_cases(session.items)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._switch(on=is_measured(item))
+        self._switch(on=item.nodeid in self._cases)
         return (yield)
 
     def pytest_unconfigure(self) -> None:
