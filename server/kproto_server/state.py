@@ -12,7 +12,7 @@ from kproto_server.clock import Clock, ClockMode
 from kproto_server.configuration.dynamic_settings import DynamicSettings
 from kproto_server.coordinator.coordinator import GroupCoordinator
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
-from kproto_server.partition_log.log_manager import LogManager
+from kproto_server.log_manager.log_manager import LogManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable

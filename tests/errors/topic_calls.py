@@ -12,7 +12,7 @@ from kproto.errors import DecodeError, EncodeError, MissingPackage, UsageError
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto_server.broker import topics
 from kproto_server.broker.own_requests import RequestRefused
-from kproto_server.partition_log.retention_task import RetentionTask
+from kproto_server.log_manager.retention_task import RetentionTask
 from tests.errors.library_calls import without_packages
 from tests.network.raw_client import RawClient
 from tests.waiting import wait_until

@@ -17,7 +17,7 @@ from kproto.records.batches import read_batches
 from kproto.records.control import ControlType, read_end_marker
 from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch, build_record_batch
-from kproto_server.partition_log.markers import EndMarker, append_marker
+from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.producers import BatchMetadata

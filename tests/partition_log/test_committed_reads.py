@@ -11,7 +11,7 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
-from kproto_server.partition_log.markers import EndMarker, write_marker
+from kproto_server.log_manager.markers import EndMarker, write_marker
 from kproto_server.partition_log.partition_data import INDEX_INTERVAL_BYTES, Append
 from kproto_server.testing import InMemoryBroker
 from tests.partition_log.conversation_chapters import batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.partition_log.retention_task import STEP_PARTITIONS, RetentionTask
+from kproto_server.log_manager.retention_task import STEP_PARTITIONS, RetentionTask
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import new_state
 

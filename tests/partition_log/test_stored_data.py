@@ -16,7 +16,7 @@ from kproto.records.batches import read_records
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
-from kproto_server.partition_log.markers import EndMarker, append_marker
+from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings

@@ -10,7 +10,7 @@ from kproto.codes import ErrorCode
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
 from kproto.records.control import ControlType, read_end_marker
-from kproto_server.partition_log.markers import EndMarker, append_marker
+from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.producers import BatchMetadata, sequence_after
 from kproto_server.partition_log.transactions import AbortedTransaction

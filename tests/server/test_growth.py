@@ -26,12 +26,12 @@ from kproto_server.cluster import cluster as cluster_module
 from kproto_server.commit_cache import cached_commits
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.responses import EARLIER_MIN, PendingResponse, SyncResult
+from kproto_server.log_manager.retention_task import ProducerExpirationTask
 from kproto_server.observation import observe
 from kproto_server.observation.observe import Observations, shortened
 from kproto_server.observation.request_log import SIZE_MAX_BYTES, RequestLog
 from kproto_server.partition_log import fetch_sessions
 from kproto_server.partition_log.producers import BatchMetadata
-from kproto_server.partition_log.retention_task import ProducerExpirationTask
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import ENDPOINTS_MAX, WARNINGS_MAX, Dispatcher

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
 from kproto_server.coordinator.expiration_task import ExpirationTask
+from kproto_server.log_manager.retention_task import ProducerExpirationTask, RetentionTask
 from kproto_server.network.event_loop import EventLoop, real_ms
 from kproto_server.network.server import PeriodicTask, Server
 from kproto_server.observation.observe import Observations
-from kproto_server.partition_log.retention_task import ProducerExpirationTask, RetentionTask
 from kproto_server.state import BrokerState
 from kproto_server.transactions.tasks import transaction_tasks
 

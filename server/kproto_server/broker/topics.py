@@ -306,7 +306,7 @@ class BrokerTopics:
             TimeoutError: the disk does not remove segments within `EXPIRE_S`.
         """
         from kproto_server.broker.records import topic_named
-        from kproto_server.partition_log.retention_task import RetentionTask
+        from kproto_server.log_manager.retention_task import RetentionTask
 
         def expire(server: Server) -> dict[int, int]:
             (task,) = (one for one in server.periodic_tasks if isinstance(one, RetentionTask))

@@ -13,7 +13,7 @@ from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, as_group, simple_group
-from kproto_server.partition_log.log_config import has_too_few_in_sync
+from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

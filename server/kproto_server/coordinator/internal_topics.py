@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.coordinator.change_log import ChangeLog
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.partition_log.partition_data import Append
     from kproto_server.requests.deferred import NoResponse
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Topic
     from kproto_server.coordinator.change_log import Change
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
 
 WRITTEN_STATES = (GroupState.EMPTY, GroupState.STABLE)
 """The states in which a group has a record; a rebalance writes one when it ends."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries, OffsetAndMetadata
     from kproto_server.coordinator.pending_offsets import OffsetKey
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
-    from kproto_server.partition_log.markers import EndMarker
+    from kproto_server.log_manager.markers import EndMarker
 
 
 def membership_error(group: Group | None, request: TxnOffsetCommitRequest, behavior: CoordinatorBehavior) -> ErrorCode:
@@ -153,7 +153,7 @@ def end_offsets(
     """
     batch = NO_BATCH
     if coordinator.log.keeps:
-        from kproto_server.partition_log.markers import marker_batch
+        from kproto_server.log_manager.markers import marker_batch
 
         batch = marker_batch(marker, now_ms, leader_epoch=0), 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.partition_log.log_config import has_too_few_in_sync
+from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 from kproto_server.partition_log.version_behavior import ProduceBehavior
 from kproto_server.requests.deferred import Completion, DelayedOperation
 

@@ -30,7 +30,8 @@ from kproto_server.handlers._appended_batches import (
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._plain_batches import ALL_ACKS, VALID_ACKS, VERIFICATION_SETTING, plain_batches
 from kproto_server.handlers._replica_wait import lags, wait_for_replicas
-from kproto_server.partition_log.log_config import has_too_few_in_sync, log_config
+from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
+from kproto_server.partition_log.log_config import log_config
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata
 from kproto_server.partition_log.validation import Accepted, LayoutBudget, Refused, Validation
@@ -198,7 +199,7 @@ def _topic(
         topic, unknown = cluster.topic(requested.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return [refused_response(partition.index, Refused(unknown)) for partition in requested.partition_data]
-    config = log_config(context.settings.of(context.node.node_id), topic)
+    config = log_config(context.settings.of(context.node.node_id), topic.configs)
     validation = Validation(topic.name, config, context.now_ms, behavior, budget)
     plain = plain_batches(topic, validation, request, context)
     results: list[PartitionProduceResponse | AppendResult] = []

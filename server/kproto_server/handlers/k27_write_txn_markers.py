@@ -14,7 +14,7 @@ from kproto.messages.k27_write_txn_markers import (
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.coordinator.transactional_offsets import end_offsets
 from kproto_server.handlers._partitions import leader_error
-from kproto_server.partition_log.markers import EndMarker, write_marker
+from kproto_server.log_manager.markers import EndMarker, write_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,6 +2,6 @@
 
 `precheck` and `validation` decide whether the records of a Produce request are accepted, `producers` whether their
 sequence numbers are the next ones. `partition_data` has the records in memory, `stored_data` those on disk,
-`conversion` the message sets for old consumers, `fetch_sessions` what each consumer fetches. `retention`,
-`retention_task` and `memory_compaction` delete records, and `log_manager` has the partitions of all topics.
+`conversion` the message sets for old consumers, `fetch_sessions` what each consumer fetches. `retention`
+and `memory_compaction` delete records.
 """

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.compression import Compression
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.partition_log.version_behavior import ProduceBehavior
 
 if TYPE_CHECKING:
-    from kproto_server.cluster.topics import Partition, Topic
+    from collections.abc import Mapping
+
     from kproto_server.configuration.settings import Settings
 
 UNLIMITED_MS = 2**63 - 1
@@ -41,9 +41,9 @@ class LogConfig(NamedTuple):
         return not (is_compacted or has_append_time) and compression is None and timestamp_before_max_ms is None
 
 
-def log_config(settings: Settings, topic: Topic) -> LogConfig:
-    """Return the configs of a topic on a node with these settings."""
-    return _log_config(settings, tuple(topic.configs.items()))
+def log_config(settings: Settings, own_configs: Mapping[str, str]) -> LogConfig:
+    """Return the configs of a topic on a node with these settings; ``own_configs`` were set for the topic itself."""
+    return _log_config(settings, tuple(own_configs.items()))
 
 
 @lru_cache(maxsize=KEPT_MAX)
@@ -66,16 +66,6 @@ def _log_config(settings: Settings, own_configs: tuple[tuple[str, str], ...]) ->
         timestamp_before_max_ms=_limit(config("message.timestamp.before.max.ms"), both_limits),
         in_sync_replicas_min=int(config("min.insync.replicas") or 1),
     )
-
-
-def has_too_few_in_sync(settings: Settings, topic: Topic, partition: Partition) -> bool:
-    """Return whether a partition has fewer in-sync replicas than `min.insync.replicas` of its topic."""
-    count = len(partition.isr)
-    if count == len(partition.replicas):
-        behavior = settings.kafka_version.behavior(ProduceBehavior)
-        if behavior.needs_no_more_in_sync_than_replicas:
-            return False
-    return count < log_config(settings, topic).in_sync_replicas_min
 
 
 def _compression(name: str) -> Compression:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.security.refusals import TlsParameters
     from kproto_server.security.sasl import Authentication

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.share_groups.group_settings import GroupSettings
     from kproto_server.share_groups.share_partition import DeadBatch
     from kproto_server.share_groups.share_states import SharePartitionKey

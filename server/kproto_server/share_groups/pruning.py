@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.share_groups.share_states import SharePartitionKey, ShareState
 
 PRUNE_SETTING = "share.coordinator.state.topic.prune.interval.ms"

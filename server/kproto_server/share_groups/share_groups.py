@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.share_groups.dead_letters import DeadLetters
     from kproto_server.share_groups.group_loading import ShareGroupsLoad
     from kproto_server.share_groups.group_settings import GroupSettings

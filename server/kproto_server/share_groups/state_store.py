@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Refusal
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.requests.deferred import NoResponse
     from kproto_server.share_groups.pruning import StateTopicPruning
     from kproto_server.share_groups.version_behavior import ShareBehavior

@@ -19,7 +19,7 @@ from kproto.records.partitioning import partition_for
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.cluster.topics import NO_LEADER, TRANSACTION_TOPIC
-from kproto_server.partition_log.log_config import has_too_few_in_sync
+from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 from kproto_server.requests.deferred import NO_RESPONSE
 from kproto_server.transactions import transitions
 from kproto_server.transactions.marker_writer import MarkerWriter, end_marker
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.requests.deferred import NoResponse
     from kproto_server.transactions.transaction import TopicPartition, TransactionValues
     from kproto_server.transactions.version_behavior import TransactionBehavior

@@ -11,7 +11,7 @@ from kproto_server.partition_log.log_config import log_config
 
 if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.partition_log.partition_data import Append, PartitionData
 
 EPOCH_RAISED_SINCE = 2
@@ -41,7 +41,7 @@ def write_marker(
     With a data directory, the append has its error when the log has written the batch: ``coordinator.log.then`` runs a
     function at that time.
     """
-    config = log_config(log_manager.settings.of(partition.leader), topic)
+    config = log_config(log_manager.settings.of(partition.leader), topic.configs)
     try:
         data = log_manager.data_of(topic, partition)
         append = append_marker(data, marker, partition.leader_epoch, now_ms, has_append_time=config.has_append_time)
