@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.decoding import micros
@@ -11,6 +10,7 @@ from kproto.arrow.record_rows import GROUP_TYPE
 from kproto.arrow.reference import kind_of_damage
 from kproto.arrow.schemas import ASSIGNMENT_RECORDS
 from kproto.errors import DecodeError
+from kproto.jvm.uuid_text import uuid_text
 from kproto.logs.batches import reason_of
 from kproto.records import consumer_group_records as consumer
 from kproto.records import group_records as classic
@@ -95,7 +95,7 @@ def _of_member(member: str, value: consumer.ConsumerGroupCurrentMemberAssignment
         return
     parts = ((value.assigned_partitions, False), (value.partitions_pending_revocation, True))
     owned: list[Owned] = [
-        (None, urlsafe_b64encode(topic.topic_id).decode().rstrip("="), partition, is_revoked)
+        (None, uuid_text(topic.topic_id), partition, is_revoked)
         for topics, is_revoked in parts
         for topic in topics
         for partition in topic.partitions

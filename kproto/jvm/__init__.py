@@ -1,1 +1,1 @@
-"""What Java's and Scala's own classes do to numbers, text and order, as clients and files of Kafka show it."""
+"""What the classes of Java, Scala and Kafka do to numbers, text, UUIDs and order, as clients and files show it."""

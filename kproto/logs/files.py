@@ -20,8 +20,6 @@ from kproto.logs.remote import RemotePath
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import LOG_SUFFIX, segment_base_offset
 
-TRANSACTIONS_TOPIC = "__transaction_state"
-SHARE_STATE_TOPIC = "__share_group_state"
 PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 SWAP_SUFFIX = ".swap"
 LISTINGS_AT_ONCE = 16

@@ -5,8 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kproto.jvm.arithmetic import INT32_MIN, java_hash
+from kproto.jvm.uuid_text import uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+"""The log of KRaft's controllers, which is no topic of clients."""
 
 CACHED_KEYS_MAX = 65536
 """The hash of a long group id costs more than the rest of a small commit; 64 Ki entries take about 10 MB."""
@@ -24,6 +29,4 @@ def partition_for(key: str, partition_count: int) -> int:
 
 def share_partition_name(group_id: str, topic_id: bytes, partition: int) -> str:
     """Return the text that decides which partition of `__share_group_state` has a share partition."""
-    import base64  # not at the start of a broker
-
-    return f"{group_id}:{base64.urlsafe_b64encode(topic_id).decode().rstrip('=')}:{partition}"
+    return f"{group_id}:{uuid_text(topic_id)}:{partition}"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
-from kproto.logs.files import TRANSACTIONS_TOPIC
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.engine import F
 from kproto.spark.tables import Origin
 
@@ -152,7 +151,7 @@ class Input:
         Raises:
             NoLog: they are not in the input.
         """
-        raise NoLog(f"{self.path}: tables have no records of {TRANSACTIONS_TOPIC}: give a log")
+        raise NoLog(f"{self.path}: tables have no records of {TRANSACTION_TOPIC}: give a log")
 
     @property
     def cleaned(self) -> DataFrame | None:

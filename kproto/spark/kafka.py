@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.arrow.schemas import COMMITS
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.schemas import spark_schema
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
+INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC)
 BY_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 COLUMNS = ("partition", "offset", "timestamp", "key", "value")
 """The columns of the connector that are used."""

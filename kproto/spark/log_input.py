@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.errors import NoLog
-from kproto.logs.files import TRANSACTIONS_TOPIC, find_partitions, survey
+from kproto.logs.files import find_partitions, survey
 from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
 from kproto.logs.locations import location
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F
 from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
@@ -145,9 +145,9 @@ class LogInput(Input):
 
     @property
     def transaction_states(self) -> DataFrame:
-        for partition in find_partitions(self.path, (TRANSACTIONS_TOPIC,)):
-            if partition.topic != TRANSACTIONS_TOPIC:  # the path is that of one partition
-                raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {TRANSACTIONS_TOPIC}")
+        for partition in find_partitions(self.path, (TRANSACTION_TOPIC,)):
+            if partition.topic != TRANSACTION_TOPIC:  # the path is that of one partition
+                raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {TRANSACTION_TOPIC}")
         return self._reader("transactions").option("allowEmpty", "true").load(self._path)
 
     @property

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kproto.errors import CorruptLog
-from kproto.logs.files import SHARE_STATE_TOPIC
-from kproto.records.partitioning import partition_for, share_partition_name
+from kproto.records.partitioning import SHARE_STATE_TOPIC, partition_for, share_partition_name
 from kproto.records.segment_files import segment_name
 from kproto_server.inspect.directory import find_logs
 from kproto_server.inspect.dump import dump

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kproto_server.cluster.topics import SHARE_STATE_TOPIC
+from kproto.records.partitioning import SHARE_STATE_TOPIC
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.testing.in_memory import virtual_clock
 from tests.coordinator.broker_state import new_state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto_server.cluster.topics import SHARE_STATE_TOPIC
+from kproto.records.partitioning import SHARE_STATE_TOPIC
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.share_groups.share_partition import ACCEPT
 from kproto_server.share_groups.share_states import SharePartitionKey, ShareState

@@ -20,8 +20,8 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.records.partitioning import TRANSACTION_TOPIC
 from kproto.records.transaction_state import TransactionStatus
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.configuration.data_directory import Durability
 from kproto_server.storage.log_writer import LogWriter
 from kproto_server.testing.simulated_disk import Operation

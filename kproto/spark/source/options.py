@@ -17,8 +17,7 @@ from kproto.arrow.schemas import (
     Table,
 )
 from kproto.errors import UsageError
-from kproto.logs.files import TRANSACTIONS_TOPIC
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.schemas import COVERAGE, spark_schema
 from kproto.spark.source.scan import Scan, scan_arrow_schema, scan_schema
 
@@ -140,7 +139,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     if "topic" not in values and values.get("view") == "batches":
         values["topic"] = None
     if "topic" not in values and values.get("view") == "transactions":
-        values["topic"] = TRANSACTIONS_TOPIC
+        values["topic"] = TRANSACTION_TOPIC
     if (values.get("view") == SCAN) != ("scan" in values):
         raise OptionError("view scan and option scan need each other")
     return Options(**values)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from kproto.errors import KprotoError
+from kproto_server.observation.observe import NO_API
 from kproto_server.observation.observed import (
     ClientSeen,
     ClosedSeen,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 SIZE_MAX_BYTES = 256 * 1024 * 1024
-NO_API = -1
 
 
 class BadReport(KprotoError):

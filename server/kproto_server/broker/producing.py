@@ -10,12 +10,12 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.records.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
+from kproto.records.partitioning import TRANSACTION_TOPIC
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.own_requests import RequestRefused, ask, check, coordinator_of
 from kproto_server.broker.records import partition_of, topic_named
 from kproto_server.cluster.auto_creation import missing_topic_error, save_if_possible
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,12 +9,12 @@ recovers without loss. The first live in-sync replica becomes the leader, with a
 
 from __future__ import annotations
 
-import base64
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
+from kproto.jvm.uuid_text import uuid_text
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC, partition_for
 from kproto_server.cluster.node import Node
 from kproto_server.cluster.placement import stripe
 from kproto_server.cluster.rules import BROKER_DEFAULT, NewTopic, given_configs
@@ -22,8 +22,6 @@ from kproto_server.cluster.shared_state import SharedState
 from kproto_server.cluster.topics import (
     INTERNAL_TOPICS,
     NO_LEADER,
-    SHARE_STATE_TOPIC,
-    TRANSACTION_TOPIC,
     Partition,
     Refusal,
     Topic,
@@ -86,7 +84,7 @@ class Cluster(SharedState):
         """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
         self._names_by_key: dict[str, dict[str, None]] = {}
         """The names of topics by their `collision_key`, of names that have one of its characters."""
-        self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
+        self.cluster_id: str = uuid_text(random_bytes(16))
         self._elect_controller()
 
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import KprotoError
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from kproto.codes import ErrorCode
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
-
-TRANSACTION_TOPIC = "__transaction_state"
-SHARE_STATE_TOPIC = "__share_group_state"
 
 COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
 """Topics that brokers create for themselves; the leaders of their partitions coordinate groups and transactions."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kproto.codes import ErrorCode
+from kproto.jvm.uuid_text import uuid_text
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
@@ -153,9 +154,7 @@ class GroupCoordinator:
 
     def new_uuid(self) -> str:
         """Return a random UUID as Kafka writes those of its own."""
-        from base64 import urlsafe_b64encode  # not at the start
-
-        return urlsafe_b64encode(self._random_bytes(UUID_BYTES)).decode().rstrip("=")
+        return uuid_text(self._random_bytes(UUID_BYTES))
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         """Append a change to the log of an offsets partition, unless the partition has too few in-sync replicas.

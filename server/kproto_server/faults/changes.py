@@ -10,8 +10,7 @@ from kproto import registry
 from kproto.declaration import Struct, TaggedField, fields_of
 from kproto.messages.k03_metadata import MetadataResponseBroker
 from kproto.records.batch_header import CRC_POSITION, MAGIC_POSITION
-from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC, partition_for
 from kproto_server.partition_log.conversion import down_converted
 
 if TYPE_CHECKING:

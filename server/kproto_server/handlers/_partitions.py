@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import NO_LEADER, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kproto_server.cluster.topics import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

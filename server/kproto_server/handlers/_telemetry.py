@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING
 
+from kproto.jvm.uuid_text import uuid_text
 from kproto_server.client_metrics.matching import Client
 from kproto_server.client_metrics.subscriptions import Sender
 
@@ -16,7 +16,7 @@ def client_of(client_instance_id: bytes, context: RequestContext) -> Client:
     """Return the attributes of the client that has this id and sent the request."""
     connection = context.connection
     return Client(
-        client_instance_id=base64.urlsafe_b64encode(client_instance_id).decode().rstrip("="),
+        client_instance_id=uuid_text(client_instance_id),
         client_id=context.client_id,
         client_software_name=connection.software_name,
         client_software_version=connection.software_version,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
-from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
 from kproto_server.handlers._topic_quota import TopicQuota

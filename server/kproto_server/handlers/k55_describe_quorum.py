@@ -19,11 +19,11 @@ from kproto.messages.k55_describe_quorum import (
     Node,
     ReplicaState,
 )
+from kproto.records.partitioning import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
-METADATA_TOPIC = "__cluster_metadata"
 LISTENER = "CONTROLLER"
 """The name of the voters' listener. Kproto has no listener of its own for controllers: clients get the brokers'."""
 
@@ -32,7 +32,7 @@ NOT_HOSTED = "This server does not host this topic-partition."
 
 def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     if [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics] != [
-        (METADATA_TOPIC, [0])
+        (CLUSTER_METADATA_TOPIC, [0])
     ]:
         return _not_hosted(request)
     cluster = context.cluster
@@ -49,7 +49,7 @@ def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQ
     )
     return DescribeQuorumResponse(
         error_code=ErrorCode.NONE,
-        topics=(DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),),
+        topics=(DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),),
         nodes=tuple(
             Node(node_id=node.node_id, listeners=(Listener(name=LISTENER, host=node.host, port=node.port),))
             for node in voters

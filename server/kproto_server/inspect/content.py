@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.declaration import Struct, fields_of
 from kproto.errors import DecodeError
-from kproto.logs.files import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from kproto.jvm.uuid_text import uuid_text
 from kproto.records.consumer_group_records import ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from kproto.records.coordinator import CoordinatorKey, CoordinatorRecord, UnknownRecord
 from kproto.records.group_records import GroupMetadataValue
 from kproto.records.offsets_topic import read_offsets_record
-from kproto.records.partitioning import share_partition_name
+from kproto.records.partitioning import SHARE_STATE_TOPIC, TRANSACTION_TOPIC, share_partition_name
 from kproto.records.share_group_state import ShareSnapshotKey, ShareUpdateKey, read_share_state_record
 from kproto.records.transaction_state import read_transaction_record
 
@@ -36,7 +36,7 @@ PROTOCOL_FIELDS: dict[str, Callable[[bytes], ProtocolMessage]] = {
 """Fields of a classic group's members that hold a message of the consumer protocol."""
 
 
-READERS: dict[str, Read] = {TRANSACTIONS_TOPIC: read_transaction_record, SHARE_STATE_TOPIC: read_share_state_record}
+READERS: dict[str, Read] = {TRANSACTION_TOPIC: read_transaction_record, SHARE_STATE_TOPIC: read_share_state_record}
 
 
 def reader_of(topic: str) -> Read:
@@ -119,7 +119,7 @@ def _plain(name: str, value: Any, version: int) -> Any:
     if isinstance(value, tuple):
         return [_plain(name, item, version) for item in value]
     if isinstance(value, bytes):  # topic ids as Kafka's tools print them
-        return base64.urlsafe_b64encode(value).decode().rstrip("=") if name.endswith("_id") else in_base64(value)
+        return uuid_text(value) if name.endswith("_id") else in_base64(value)
     return value
 
 

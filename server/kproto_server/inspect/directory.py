@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import CorruptLog, DecodeError, NoLog
-from kproto.logs.files import PARTITION_NAME, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, find_partitions
+from kproto.logs.files import PARTITION_NAME, find_partitions
 from kproto.logs.locations import names_in
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import (
     HIGH_WATERMARKS,
     LOG_SUFFIX,
@@ -19,7 +19,7 @@ from kproto.records.segment_files import (
 if TYPE_CHECKING:
     from kproto.logs.files import PartitionDirectory, SegmentFile
 
-TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
+TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC)
 
 
 def find_logs(path: str, number: int | None = None) -> list[PartitionDirectory]:

@@ -17,9 +17,9 @@ from kproto.arrow.decoding import View
 from kproto.arrow.last_rows import LastRows
 from kproto.arrow.reading import RangeReader
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, SHARE_STATES
-from kproto.logs.files import SHARE_STATE_TOPIC, find_partitions
+from kproto.logs.files import find_partitions
 from kproto.logs.ranges import OffsetRange
-from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from kproto_server.inspect.directory import with_number
 from kproto_server.inspect.share_states import share_state_rows
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.errors import UsageError
-from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC, partition_for
 from kproto_server.coordinator.membership.unloading import unload
 from kproto_server.observation.conditions import check_number
 

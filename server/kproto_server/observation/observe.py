@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import ConnectionInfo
 
 API_VERSIONS = 18
+NO_API = -1
+"""API key and version of what has no readable header."""
 NO_OVERRIDE = -1
 """The retention_time of an OffsetCommit without a retention override."""
 
@@ -307,7 +309,7 @@ class Observations:
         """Count a frame that made the broker close the connection."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         if len(tally.closed) >= REASONS_MAX or self._shared.left <= 0:
-            api_key, api_version, reason = -1, -1, OTHER_REASONS
+            api_key, api_version, reason = NO_API, NO_API, OTHER_REASONS
         if api_key == API_VERSIONS:
             tally.negotiated.add(tally.known(client_id))
         tally.count(tally.closed, (client_id, api_key, api_version, shortened(reason)))

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.errors import LogError
-from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import SHARE_STATE_TOPIC, TRANSACTION_TOPIC, TopicsNotStored
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.configuration.dynamic_settings import ALL_NODES
 from kproto_server.configuration.settings import SETTINGS, SettingError
 from kproto_server.configuration.topic_configs import InvalidValue, config_problem, topic_configs

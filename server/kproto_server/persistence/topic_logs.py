@@ -11,8 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kproto.records.partitioning import OFFSETS_TOPIC
-from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.partition_data import NO_DATA
 from kproto_server.partition_log.retention import expired_count

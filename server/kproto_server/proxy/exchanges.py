@@ -26,7 +26,7 @@ from kproto.messages import APIS
 from kproto.offset_commit_v4 import decode_v4
 from kproto.runtime import FAILURES, read_uvarint
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.observation.observe import shortened
+from kproto_server.observation.observe import NO_API, shortened
 from kproto_server.proxy.cutting import COLLECTED_MAX, SIZE_BYTES, Cutter
 from kproto_server.proxy.logins import SeenLogin
 from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
@@ -49,8 +49,6 @@ RETENTION_VERSIONS = (2, 3, 4)
 TWO_LAYOUTS = 4
 HAS_SOFTWARE = 3
 """The first version of ApiVersions with the client's software."""
-NO_API = -1
-"""API key and version of a frame without a readable header."""
 
 BEGINNING_BYTES = 128 * 1024
 """Bytes of a request that are collected: enough for a header with a client id of 32 KiB and a transactional id of 32

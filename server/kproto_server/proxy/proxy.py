@@ -17,7 +17,8 @@ import trio
 from kproto_server.configuration.settings import Settings
 from kproto_server.network.accepting import ACCEPT_PAUSE_S, NO_SECURITY
 from kproto_server.network.listening import CannotListen, listen, open_sockets
-from kproto_server.proxy.exchanges import NO_API, Exchanges
+from kproto_server.observation.observe import NO_API
+from kproto_server.proxy.exchanges import Exchanges
 from kproto_server.proxy.relay import Relay
 from kproto_server.proxy.rewriting import PORT_MAX
 from kproto_server.proxy.upstream import CannotReach, connect, prepare, shown_address

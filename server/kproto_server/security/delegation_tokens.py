@@ -8,9 +8,10 @@ module reads no clock.
 from __future__ import annotations
 
 import hmac
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.jvm.uuid_text import uuid_text
 from kproto_server.security.users import SALT_BYTES, scram_credential
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class DelegationTokens:
         uuid = bytearray(self._random_bytes(ID_BYTES))
         for position, random_bits, fixed_bits in (UUID_VERSION, UUID_VARIANT):
             uuid[position] = uuid[position] & random_bits | fixed_bits
-        return urlsafe_b64encode(uuid).decode().rstrip("=")
+        return uuid_text(bytes(uuid))
 
     def hmac_of(self, token_id: str) -> bytes:
         """Return the HMAC of a token."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.records.partitioning import SHARE_STATE_TOPIC
 from kproto_server.clock import PeriodicTask
-from kproto_server.cluster.topics import SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

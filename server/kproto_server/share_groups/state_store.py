@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.records.partitioning import partition_for, share_partition_name
-from kproto_server.cluster.topics import NO_LEADER, SHARE_STATE_TOPIC
+from kproto.records.partitioning import SHARE_STATE_TOPIC, partition_for, share_partition_name
+from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.coordinator.change_log import STORAGE_ERROR
 from kproto_server.requests.deferred import NO_RESPONSE
 from kproto_server.share_groups.share_states import (

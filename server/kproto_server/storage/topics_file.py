@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kproto.errors import LogError
+from kproto.jvm.uuid_text import uuid_text
+from kproto.records.partitioning import CLUSTER_METADATA_TOPIC
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.disk import read_all, replace_file
 
@@ -31,7 +33,6 @@ TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 PARTITION_DIRECTORY = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 PARTITIONS_MAX = 100_000
 """Partitions of a topic whose number comes from the names of its directories."""
-CLUSTER_METADATA = "__cluster_metadata"
 ACL_FIELDS: Mapping[str, type] = {
     "resource_type": int, "name": str, "pattern_type": int, "principal": str, "host": str, "operation": int,
     "permission": int,
@@ -241,7 +242,7 @@ def write_topics(
         "topics": [
             {
                 "name": topic.name,
-                "id": format_topic_id(topic.topic_id or bytes(16)),
+                "id": uuid_text(topic.topic_id or bytes(16)),
                 "replicas": [list(partition) for partition in topic.replicas],
                 "configs": topic.configs,
             }
@@ -273,7 +274,7 @@ def partition_directories(disk: Disk) -> Iterator[tuple[str, int, str]]:
     """Yield ``(topic, partition, directory)`` of each log, without Kafka's ``__cluster_metadata``."""
     for name in disk.names(""):
         match = PARTITION_DIRECTORY.fullmatch(name)
-        if match is None or match[1] in (CLUSTER_METADATA, ".", ".."):
+        if match is None or match[1] in (CLUSTER_METADATA_TOPIC, ".", ".."):
             continue
         if any(file == LEADER_EPOCHS or file.endswith(LOG_SUFFIX) for file in disk.names(name)):
             yield match[1], int(match[2]), name
@@ -302,11 +303,6 @@ def _merged(from_file: list[StoredTopic], from_directories: list[StoredTopic]) -
             topic_id=topic.topic_id or known.topic_id, partition_count=max(known.partition_count, topic.partition_count)
         )
     return list(by_name.values())
-
-
-def format_topic_id(topic_id: bytes) -> str:
-    """Return the 22 characters of base64url that Kafka writes for a topic id."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def parse_topic_id(text: str) -> bytes:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.errors import StringTooLong
-from kproto.records.partitioning import partition_for
+from kproto.records.partitioning import TRANSACTION_TOPIC, partition_for
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.cluster.features import TRANSACTION_VERSION
-from kproto_server.cluster.topics import NO_LEADER, TRANSACTION_TOPIC
+from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 from kproto_server.requests.deferred import NO_RESPONSE
 from kproto_server.transactions import transitions

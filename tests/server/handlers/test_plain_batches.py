@@ -30,9 +30,10 @@ from kproto.records.batch_header import (
 )
 from kproto.records.checksum import crc32c
 from kproto.records.compression import Compression
+from kproto.records.partitioning import TRANSACTION_TOPIC
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
-from kproto_server.cluster.topics import NO_LEADER, TRANSACTION_TOPIC
+from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.handlers import k00_produce
 from kproto_server.handlers._plain_batches import plain_batches
 from kproto_server.testing import InMemoryBroker
