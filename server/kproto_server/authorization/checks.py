@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kproto import registry
 from kproto.codes import ErrorCode
+from kproto.declaration import fields_of
 from kproto.messages import APIS
 from kproto_server.faults.items import (
     TOPIC,
@@ -296,3 +298,10 @@ class _AnyTopic(NamedTuple):
 
 
 _ANY: Any = _AnyTopic()
+
+
+def element_struct(api_key: int, array: str) -> Any:
+    """Return the struct of the elements of an array of a response."""
+    field = next(one for one in fields_of(registry.response_class(api_key)) if one.name == array)
+    assert field.type.element is not None
+    return field.type.element.struct

@@ -1,0 +1,113 @@
+"""Checks of transactional ids and of the producers of topics."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from kproto.codes import ErrorCode
+from kproto_server.authorization.checks import KAFKAS, Asked, Perform, changed, element_struct, on_cluster, on_topics
+from kproto_server.handlers._error_responses import filled
+from kproto_server.releases.release import VersionBehavior
+from kproto_server.security.acls import Operation
+
+BROKERS_SINCE = 4
+"""The version of AddPartitionsToTxn from which on brokers send it."""
+
+
+class TransactionRightsBehavior(VersionBehavior):
+    """What Kafka releases do differently with rights of producers (measured on 2.0.1, 2.8.2 and 4.4.0)."""
+
+    @cached_property
+    def describes_producers_with_message(self) -> bool:
+        """Whether DescribeProducers has error messages for topics that the client may not read."""
+        return self.at_least(3, 0)
+
+
+def add_partitions_to_txn(asked: Asked, perform: Perform) -> Any:
+    """A producer needs WRITE on its transactional id and on all topics: if one lacks, none is added. Brokers need
+    CLUSTER_ACTION."""
+    request, rights = asked.request, asked.rights
+    if asked.context.api_version >= BROKERS_SINCE:
+        return on_cluster(Operation.CLUSTER_ACTION)(asked, perform)
+    if not rights.on_transactional_id(Operation.WRITE, request.v3_and_below_transactional_id):
+        return _add_partitions_errors(asked, lambda name: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    denied = {one.name for one in request.v3_and_below_topics if not rights.on_topic(Operation.WRITE, one.name)}
+    if not denied:
+        return perform(request)
+    cluster = asked.context.cluster
+
+    def error_of(name: str) -> ErrorCode:
+        if name in denied:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        exists = cluster.topic(name) is not None
+        return ErrorCode.OPERATION_NOT_ATTEMPTED if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    return _add_partitions_errors(asked, error_of)
+
+
+def _add_partitions_errors(asked: Asked, error_of: Any) -> Any:
+    from kproto.messages.k24_add_partitions_to_txn import (
+        AddPartitionsToTxnPartitionResult,
+        AddPartitionsToTxnResponse,
+        AddPartitionsToTxnTopicResult,
+    )
+
+    return AddPartitionsToTxnResponse(
+        throttle_time_ms=0,
+        results_by_topic_v3_and_below=tuple(
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error_of(topic.name))
+                    for index in topic.partitions
+                ),
+            )
+            for topic in asked.request.v3_and_below_topics
+        ),
+    )
+
+
+def describe_transactions(asked: Asked, perform: Perform) -> Any:
+    """Transactional ids need DESCRIBE; of their topics those are listed that the client may see."""
+    request, rights, struct = asked.request, asked.rights, element_struct(asked.context.api_key, "transaction_states")
+    allowed = tuple(one for one in request.transactional_ids if rights.on_transactional_id(Operation.DESCRIBE, one))
+    denied = tuple(
+        filled(
+            struct,
+            {"transactional_id": one, "error_code": ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+            asked.context.api_version,
+        )
+        for one in request.transactional_ids
+        if one not in allowed
+    )
+
+    def visible(state: Any) -> Any:
+        topics = tuple(one for one in state.topics if rights.on_topic(Operation.DESCRIBE, one.topic))
+        return state.replace(topics=topics)
+
+    return changed(
+        perform(request.replace(transactional_ids=allowed)),
+        lambda response: response.replace(transaction_states=(*map(visible, response.transaction_states), *denied)),
+    )
+
+
+def list_transactions(asked: Asked, perform: Perform) -> Any:
+    """Those transactional ids are listed that the client may see."""
+    rights = asked.rights
+
+    def visible(response: Any) -> Any:
+        states = response.transaction_states
+        return response.replace(
+            transaction_states=tuple(
+                one for one in states if rights.on_transactional_id(Operation.DESCRIBE, one.transactional_id)
+            )
+        )
+
+    return changed(perform(asked.request), visible)
+
+
+def describe_producers(asked: Asked, perform: Perform) -> Any:
+    """Topics need READ."""
+    has_message = asked.context.behavior(TransactionRightsBehavior).describes_producers_with_message
+    return on_topics(Operation.READ, KAFKAS if has_message else None)(asked, perform)
