@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header, response_frame
 from kproto_server.commit_cache.cache import CommitCache
-from kproto_server.requests.connection import NOT_READ, REFUSED, Connection, Exchange
+from kproto_server.observation.observe import NO_API
+from kproto_server.requests.connection import REFUSED, Connection, Exchange
 from kproto_server.requests.deferred import DelayedOperation, Piece
 from kproto_server.requests.logged_connection import LoggedConnection
 from kproto_server.security.sasl import Authentication, AuthenticationFailed, MalformedToken, Phase
@@ -55,7 +56,7 @@ class Authenticating(Connection):
         phase = authentication.phase
         if authentication.is_complete:
             if authentication.is_expired(now_ms) and _api_key(frame) != SASL_HANDSHAKE:
-                self._fail("the session has ended, and the client has not authenticated again", NOT_READ, NOT_READ)
+                self._fail("the session has ended, and the client has not authenticated again", NO_API, NO_API)
                 return b""
             return super()._handle(frame, now_ms)
         if phase is Phase.CHOSEN_RAW:
@@ -92,7 +93,7 @@ class Authenticating(Connection):
 
     def _refuse(self, frame: bytes, phase: Phase) -> bytes:
         """Close the connection; between SaslHandshake and SaslAuthenticate behind a response with an error (BA-111)."""
-        api_key = api_version = NOT_READ
+        api_key = api_version = NO_API
         response = b""
         try:
             api_key, api_version, correlation_id, _, body_position = read_request_header(frame)
@@ -122,7 +123,7 @@ class Authenticating(Connection):
             self._delay(end, Exchange(frame, 0, 0, nothing, nothing, nothing))
             return b""
         except MalformedToken as malformed:
-            self._fail(str(malformed), NOT_READ, NOT_READ)
+            self._fail(str(malformed), NO_API, NO_API)
             return b""
         if authentication.is_complete:
             settings = self.dispatcher.state.settings.of(self.node.node_id)

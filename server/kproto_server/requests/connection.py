@@ -43,6 +43,7 @@ from kproto.message import Response
 from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.commit_cache.cache import CommitCache
 from kproto_server.observation.error_codes import error_codes
+from kproto_server.observation.observe import NO_API
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.requests.deferred import (
@@ -78,8 +79,6 @@ REFUSED = (DecodeError, CloseConnection, StringTooLong, TooManyElements, TopicsN
 DEFECT = "API key %d version %d from %r"
 DEFECT_OF_CACHE = "commit cache, request from %r"
 CLOSED_BY_DEFECT = "the broker failed on this request; its log says how"
-NOT_READ = -1
-"""API key and version of a request whose header could not be read."""
 
 RESPONSES_SIZE_MAX_BYTES = 1 << 20
 """Responses that one call makes before it leaves the rest of the backlog for the next call. One read of 64 KiB has
@@ -170,7 +169,7 @@ class Connection:
                     response = self._look_up(frame, now_ms)
                 except Exception:
                     logger.exception(DEFECT_OF_CACHE, self._client_id)
-                    self._fail(CLOSED_BY_DEFECT, NOT_READ, NOT_READ)
+                    self._fail(CLOSED_BY_DEFECT, NO_API, NO_API)
                     return b""
                 if response is None:
                     response = self._handle(frame, now_ms)
@@ -229,7 +228,7 @@ class Connection:
 
     def give_up(self, reason: str) -> None:
         """Note why the server closes the connection."""
-        self._fail(reason, NOT_READ, NOT_READ)
+        self._fail(reason, NO_API, NO_API)
 
     def abandon(self) -> None:
         """Note that the socket is closed: a delayed operation is abandoned, deferred responses are dropped."""
@@ -332,10 +331,10 @@ class Connection:
                     self._defer(response, len(frame))
         except Exception:  # only `look_up` raises: `_handle` turns each exception into the end of the connection
             logger.exception(DEFECT_OF_CACHE, self._client_id)
-            self._fail(CLOSED_BY_DEFECT, NOT_READ, NOT_READ)
+            self._fail(CLOSED_BY_DEFECT, NO_API, NO_API)
         # The stream has lost its frames. Every request before that point has been handled, unless one still waits.
         if self._framing_error is not None and not backlog and (self.state is READY or self.state is DEFERRED):
-            self._fail(self._framing_error, NOT_READ, NOT_READ)
+            self._fail(self._framing_error, NO_API, NO_API)
         if self.state is DEFERRED and (backlog or self.pending.is_full()):
             self._enter(Event.BLOCK)
         return responses[0] if len(responses) == 1 else b"".join(responses)
@@ -377,7 +376,7 @@ class Connection:
 
     def _handle(self, frame: bytes, now_ms: int) -> bytes | PendingResponse:
         """The reference path: decode a request, have its API's handler handle it, encode the response."""
-        api_key = api_version = NOT_READ
+        api_key = api_version = NO_API
         is_handled, dispatcher = True, self.dispatcher
         began_s = dispatcher.monotonic_s()
         try:
