@@ -46,25 +46,18 @@ def _assignment(partitions: Iterable[declared.TopicPartition]) -> Assignment:
     return {one.topic_id: tuple(sorted(one.partitions)) for one in partitions}
 
 
-class RestoredShareGroup:
+class RestoredShareGroup(NewestRecords):
     """The records of a share group so far."""
-
-    def __init__(self) -> None:
-        self._newest = NewestRecords()
 
     @property
     def exists(self) -> bool:
         """Whether the group was not deleted."""
         keys = (declared.ShareGroupMetadataKey, declared.ShareGroupStatePartitionMetadataKey)
-        return any(self._newest.of_group(key) is not None for key in keys)
-
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply the next record of the group; a record without a value is a tombstone."""
-        self._newest.replay(record)
+        return any(self.of_group(key) is not None for key in keys)
 
     def data(self, first_epoch: int) -> ShareData:
         """Return the group as the log has it; it has its first epoch if only start offsets were set."""
-        of_group, by_name = self._newest.of_group, self._newest.by_name
+        of_group, by_name = self.of_group, self.by_name
         epoch: declared.ShareGroupMetadataValue | None = of_group(declared.ShareGroupMetadataKey)
         assigned: declared.ShareGroupTargetAssignmentMetadataValue | None = of_group(
             declared.ShareGroupTargetAssignmentMetadataKey

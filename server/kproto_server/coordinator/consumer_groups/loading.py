@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kproto.records import consumer_group_records as declared
 from kproto_server.coordinator.consumer_groups.data import (
@@ -14,33 +14,26 @@ from kproto_server.coordinator.consumer_groups.data import (
 )
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.reconciliation import partition_epochs
-from kproto_server.coordinator.epoch_groups.newest_records import NewestRecords
+from kproto_server.coordinator.epoch_groups.newest_records import RestoredEpochGroup
 from kproto_server.coordinator.subscribed_topics import hash_of, topic_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto.records.coordinator import CoordinatorRecord
+    from kproto.records.coordinator import CoordinatorKey
     from kproto_server.coordinator.consumer_groups.data import Assignment
 
 STATES = {int(state): state for state in MemberState}
 
 
-class RestoredConsumerGroup:
+class RestoredConsumerGroup(RestoredEpochGroup):
     """The records of a group so far; the newest of each key counts."""
 
-    def __init__(self) -> None:
-        self.is_deleted: bool = False
-        self._newest = NewestRecords()
-
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply the next record; a record without a value is a tombstone."""
-        self._newest.replay(record)
-        self.is_deleted = record.value is None and isinstance(record.key, declared.ConsumerGroupMetadataKey)
+    metadata_key: ClassVar[type[CoordinatorKey]] = declared.ConsumerGroupMetadataKey
 
     def make(self, group_id: str, now_ms: int, first_epoch: int) -> ConsumerGroup:
         """Return the group; it is not registered. ``first_epoch``: the epochs of which the log has no record."""
-        of_group, by_name = self._newest.of_group, self._newest.by_name
+        of_group, by_name = self.of_group, self.by_name
         metadata: declared.ConsumerGroupMetadataValue | None = of_group(declared.ConsumerGroupMetadataKey)
         target: declared.ConsumerGroupTargetAssignmentMetadataValue | None = of_group(
             declared.ConsumerGroupTargetAssignmentMetadataKey
@@ -72,7 +65,7 @@ class RestoredConsumerGroup:
 
     def _hash_of_topics(self) -> int:
         """Return the hash of the subscribed topics in the log of a 4.0, which has the topics instead of the hash."""
-        value: declared.ConsumerGroupPartitionMetadataValue | None = self._newest.of_group(
+        value: declared.ConsumerGroupPartitionMetadataValue | None = self.of_group(
             declared.ConsumerGroupPartitionMetadataKey
         )
         return hash_of({one.topic_name: topic_hash(*_without_racks(one)) for one in value.topics}) if value else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from kproto.records.coordinator import CoordinatorKey, CoordinatorRecord
@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 class NewestRecords:
     """The values of the records of one group so far."""
-
-    __slots__ = ("_values",)
 
     def __init__(self) -> None:
         self._values: dict[type[CoordinatorKey], dict[CoordinatorKey, Any]] = {}
@@ -32,3 +30,19 @@ class NewestRecords:
         """Return the values of the records with keys of this class, by the name behind the group: a member id, or a
         regular expression. They are in the order of their first records."""
         return {record_key[1]: value for record_key, value in self._values.get(key, {}).items()}  # type: ignore[index]
+
+
+class RestoredEpochGroup(NewestRecords):
+    """The records of a consumer group or a streams group so far; a subclass makes the group of them."""
+
+    metadata_key: ClassVar[type[CoordinatorKey]]
+    """The key of the record whose tombstone deletes the group."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_deleted: bool = False
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Apply the next record; a record without a value is a tombstone."""
+        super().replay(record)
+        self.is_deleted = record.value is None and isinstance(record.key, self.metadata_key)

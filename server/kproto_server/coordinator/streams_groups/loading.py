@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kproto.records import streams_group_records as declared
-from kproto_server.coordinator.epoch_groups.newest_records import NewestRecords
+from kproto_server.coordinator.epoch_groups.newest_records import RestoredEpochGroup
 from kproto_server.coordinator.streams_groups.data import (
     Endpoint,
     MemberState,
@@ -20,27 +20,20 @@ from kproto_server.coordinator.streams_groups.reconciliation import task_epochs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto.records.coordinator import CoordinatorRecord
+    from kproto.records.coordinator import CoordinatorKey
     from kproto_server.coordinator.streams_groups.data import Tasks
 
 STATES = {int(state): state for state in MemberState}
 
 
-class RestoredStreamsGroup:
+class RestoredStreamsGroup(RestoredEpochGroup):
     """The records of a group so far; the newest of each key counts."""
 
-    def __init__(self) -> None:
-        self.is_deleted: bool = False
-        self._newest = NewestRecords()
-
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply the next record; a record without a value is a tombstone."""
-        self._newest.replay(record)
-        self.is_deleted = record.value is None and isinstance(record.key, declared.StreamsGroupMetadataKey)
+    metadata_key: ClassVar[type[CoordinatorKey]] = declared.StreamsGroupMetadataKey
 
     def make(self, group_id: str, now_ms: int, first_epoch: int) -> StreamsGroup:
         """Return the group; it is not registered. ``first_epoch``: the epochs of which the log has no record."""
-        of_group, by_name = self._newest.of_group, self._newest.by_name
+        of_group, by_name = self.of_group, self.by_name
         metadata: declared.StreamsGroupMetadataValue | None = of_group(declared.StreamsGroupMetadataKey)
         target: declared.StreamsGroupTargetAssignmentMetadataValue | None = of_group(
             declared.StreamsGroupTargetAssignmentMetadataKey
