@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -235,6 +238,27 @@ def test_a_place_that_cannot_have_a_copy_is_refused(
     code, out, err = output_of("log", "collect", str(RECORDED), "--to", destination)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert reason in err
+
+
+def test_a_log_is_read_from_the_directories_that_a_web_server_lists(output_of: Callable[..., Output]) -> None:
+    need_package("aiohttp")
+    handler = partial(QuietHandler, directory=str(RECORDED.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as web:
+        thread = Thread(target=web.serve_forever)
+        thread.start()
+        try:
+            uri = f"http://127.0.0.1:{web.server_port}"
+            assert output_of("log", "dump", f"{uri}/2.0.1") == output_of("log", "dump", str(RECORDED))
+            code, out, err = output_of("log", "dump", f"{uri}/none")
+        finally:
+            web.shutdown()
+            thread.join()
+    assert (code, out, err) == (2, "", f"kproto log dump: {uri}/none: no such file or directory\n")
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_words: object) -> None:
+        """Log nothing."""
 
 
 class Counted:
