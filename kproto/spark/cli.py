@@ -1,7 +1,8 @@
 """``python -m kproto.spark JOB ...``, also through spark-submit.
 
 Rows go to standard output or to the file given by `-o`; the coverage of the log and notes go to standard error. Exit
-codes: 0; 1 if `watch` found something; 2 with one line that says what is wrong and what to do; 130 after an interrupt.
+codes: 0; 1 if `watch` or `check` found something; 2 with one line that says what is wrong and what to do; 130 after an
+interrupt.
 """
 
 from __future__ import annotations
@@ -123,13 +124,14 @@ def _run(options: Namespace) -> int:
         elif options.job == "watch":
             return _watch(spark, options)
         else:
-            _job(spark, options)
+            return _job(spark, options)
     finally:
         spark.stop()
     return 0
 
 
-def _job(spark: SparkSession, options: Namespace) -> None:
+def _job(spark: SparkSession, options: Namespace) -> int:
+    """Print the rows of a job; return 1 if there are any and each of them is a finding."""
     from kproto.spark.advice import sentence, summarize
     from kproto.spark.inputs import open_input
     from kproto.spark.words import caveats, coverage
@@ -138,17 +140,18 @@ def _job(spark: SparkSession, options: Namespace) -> None:
     opened, names = open_input(spark, options.dir, options.group), job.reads_with(options)
     if names is None:
         _write_rows(job.run(opened, options), options)
-        return
+        return 0
     with opened.read_once(*names) as source:
         for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
             _print_line(f"{options.program.name}: {line}")
         rows = job.run(source, options)
-        if options.job == "retention-audit":
+        if job.rows_are_findings or options.job == "retention-audit":
             rows = rows.persist()
         _write_rows(rows, options)
         if options.job == "retention-audit":
             text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
             _print_line(f"{options.program.name}: {text}")
+        return FOUND if job.rows_are_findings and not rows.isEmpty() else 0
 
 
 def _write_rows(rows: DataFrame, options: Namespace) -> None:

@@ -35,6 +35,8 @@ class Job:
     options: tuple[str, ...] = ()
     compaction: str | None = None
     """What compaction hides from these rows; None: nothing."""
+    rows_are_findings: bool = False
+    """Whether each row is something to mend: with rows, the command ends with exit code 1."""
 
     def reads_with(self, options: Namespace) -> tuple[str, ...] | None:
         """Return `reads` with some options."""
@@ -230,10 +232,12 @@ JOBS = {
         "a compacted segment has only the last event of each group: these are lower bounds",
     ),
     "check": Job(
-        "the rows that break an invariant: offsets beyond the end, generations that fell, missing offsets",
+        "the rows that break an invariant: offsets beyond the end, generations that fell, missing offsets; "
+        "exit code 1 if there are any",
         _check,
         ("commits", "group_metadata", "log_batches"),
         ("invariant", "group_id", "topic", "partition", "log_partition", "log_offset", "value"),
+        rows_are_findings=True,
     ),
     "assignments": Job(
         "the owner of each partition in each classic and KIP-848 group",

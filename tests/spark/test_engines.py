@@ -145,6 +145,12 @@ def test_the_embedded_engine_refuses_what_needs_spark(run_embedded: Command, wor
     assert line in err
 
 
+def test_the_embedded_engine_refuses_delta_tables(run_embedded: Command, tmp_path: Path) -> None:
+    (tmp_path / "commits" / "_delta_log").mkdir(parents=True)
+    found = run_embedded("latest", tmp_path)
+    assert found == (2, "", "kproto.spark latest: --engine embedded: only Spark reads Delta tables\n")
+
+
 @pytest.mark.parametrize(
     ("installed", "limit", "engine"),
     [({"duckdb", "pyspark"}, None, EMBEDDED), ({"duckdb", "pyspark"}, 100, SPARK), ({"pyspark"}, None, SPARK)],
