@@ -101,34 +101,44 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
     """Return the partitions of some topics (None: of all) in a log.dir, by topic and number.
 
     ``path`` may also be the directory of one partition or one segment: then that partition is returned, whatever its
-    topic. A directory that is not named like a partition counts as one of the first topic if it holds segments.
+    topic. A directory that is not named like a partition counts as one of the first topic if it holds segments. It may
+    also be a text of several directories of partitions, one on each line: those of the topics are returned.
 
     Raises:
         NoLog: there is none; the text says what the path holds instead.
         OSError: the path cannot be read.
     """
-    root = location(path)
     default_topic = next(iter(topics or ()), OFFSETS_TOPIC)
+    if "\n" in path:
+        return _of_topics([_named(location(line), default_topic) for line in path.split("\n")], path, topics)
+    root = location(path)
     if not root.exists():
         raise NoLog(f"{path}: no such file or directory")
     if root.is_file():
         if segment_base_offset(root.name) is None:
             raise NoLog(f"{path}: not a segment: the name of a segment is 20 digits and {LOG_SUFFIX}")
         return [_named(root.parent, default_topic)._replace(only=root.name)]
-    if PARTITION_NAME.fullmatch(root.name):
-        return [_named(root, default_topic)]
     log_dir = with_listing(root)
     names = names_in(log_dir)
     if any(name.endswith(LOG_SUFFIX) for name in names):
         return [_named(root, default_topic)]
     directories = [log_dir / name for name in names if PARTITION_NAME.fullmatch(name)]
     found = [_named(entry, default_topic) for entry in directories if entry.is_dir()]
+    if PARTITION_NAME.fullmatch(root.name) and not found:  # a log.dir may have a name like broker-1
+        return [_named(root, default_topic)]
+    return _of_topics(found, path, topics)
+
+
+def _of_topics(found: list[PartitionDirectory], path: str, topics: Collection[str] | None) -> list[PartitionDirectory]:
     wanted = [partition for partition in found if topics is None or partition.topic in topics]
     if not wanted:
+        default_topic = next(iter(topics or ()), OFFSETS_TOPIC)
         others = ", ".join(sorted({partition.topic for partition in found})[:5])
         there = f"partitions of {others}" if others else "no partition directories"
         like = default_topic if topics else "TOPIC"
-        raise NoLog(f"{path}: no segments and no directories like {like}-0; it holds {there}")
+        (first, *others_of_path) = path.split("\n")
+        shown = f"{first} and {len(others_of_path)} others" if others_of_path else path
+        raise NoLog(f"{shown}: no segments and no directories like {like}-0; it holds {there}")
     return sorted(wanted, key=lambda partition: (partition.topic, partition.number))
 
 

@@ -59,13 +59,19 @@ def read_identity(partitions: Iterable[PartitionDirectory]) -> LogIdentity:
     epochs: dict[str, dict[str, int]] = {}
     for partition in partitions:
         if cluster_id is None:
-            cluster_id = _values(partition.path.parent / BROKER_FILE, "=").get("cluster.id")
+            cluster_id = broker_properties(partition.path.parent).get("cluster.id")
         topic_id = _values(partition.path / TOPIC_FILE, ":").get("topic_id")
         if topic_id is not None:
             topic_ids[partition.topic] = topic_id
         if partition.topic == OFFSETS_TOPIC:
-            epochs[str(partition.number)] = _epochs(partition.path / LEADER_EPOCHS)
+            read = read_epochs(partition.path)
+            epochs[str(partition.number)] = {str(epoch): offset for epoch, offset in read.items()}
     return LogIdentity(cluster_id, topic_ids, epochs)
+
+
+def broker_properties(log_dir: Location) -> dict[str, str]:
+    """Return the properties in the `meta.properties` of a log.dir; none if it is missing."""
+    return _values(log_dir / BROKER_FILE, "=")
 
 
 def _values(path: Location, separator: str) -> dict[str, str]:
@@ -76,10 +82,14 @@ def _values(path: Location, separator: str) -> dict[str, str]:
     return found
 
 
-def _epochs(path: Location) -> dict[str, int]:
-    """Read a checkpoint: a version, a count, and a line ``epoch offset`` for each epoch."""
+def read_epochs(partition: Location) -> dict[int, int]:
+    """Return the first offset of each leader epoch of a partition; none if its checkpoint is missing or damaged.
+
+    A checkpoint has a version, a count, and a line ``epoch offset`` for each epoch.
+    """
     with suppress(ValueError):
-        return {epoch: int(offset) for epoch, offset in (line.split() for line in _lines(path)[2:])}
+        lines = (line.split() for line in _lines(partition / LEADER_EPOCHS)[2:])
+        return {int(epoch): int(offset) for epoch, offset in lines}
     return {}
 
 

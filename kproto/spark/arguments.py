@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kproto.errors import CommandLineError
+from kproto.logs.log_dirs import SEPARATOR
 from kproto.spark.commands import JOBS, RETENTION_MINUTES
 from kproto.spark.engine import EMBEDDED, SPARK
 from kproto.spark.output import FORMATS
@@ -43,7 +44,8 @@ SUMMARY = """\
 Offsets logs of any size as tables, audits and a report, on Spark.
 
 DIR is a Kafka log.dir (kproto's data directory, or a copy of a broker's), the directory of one partition of
-__consumer_offsets, or a directory that `tables` wrote.
+__consumer_offsets, or a directory that `tables` wrote. Several log.dirs, a glob in quotes, or a file with a path on
+each line are those of many brokers: of each partition, the most complete replica is read.
 """
 
 
@@ -65,16 +67,21 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
     for name, job in JOBS.items():
         command = _command(jobs, name, job.summary)
-        command.add_argument("dir", metavar="DIR")
+        _directories(command)
         for option in job.options:
             _OPTIONS[option](command)
         _row_output(command)
         _group(command)
+    replicas = _command(
+        jobs, "replicas", "the replicas of each partition in log.dirs of many brokers, and which disagree"
+    )
+    _directories(replicas)
+    _row_output(replicas)
     versions = _command(jobs, "versions", "client versions that break on a Kafka release, over request reports (JSON)")
     versions.add_argument("paths", metavar="REPORT", nargs="+", help="a report, or a directory of reports")
     _row_output(versions)
     tables = _command(jobs, "tables", "write the log to tables, or append new rows to them")
-    tables.add_argument("dir", metavar="DIR")
+    _directories(tables)
     tables.add_argument("-o", "--output", metavar="DIR", required=True, help="the directory of the tables")
     tables.add_argument("--format", choices=("parquet", "delta"), default="parquet")
     text = "also store the results of jobs as tables, computed again by each run; the options below are theirs"
@@ -82,14 +89,14 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     for option in DERIVED_OPTIONS:
         _OPTIONS[option](tables)
     report = _command(jobs, "report", "all of it on one page of HTML")
-    report.add_argument("dir", metavar="DIR")
+    _directories(report)
     report.add_argument("-o", "--output", metavar="FILE", required=True)
     report.set_defaults(format="html")
     _group(report)
     for option in ("retention_minutes", "kafka_version", "at", "minutes"):
         _OPTIONS[option](report)
     watch = _command(jobs, "watch", "the groups that need attention now, by rules; exit code 1 if there are any")
-    watch.add_argument("dir", metavar="DIR")
+    _directories(watch)
     text = "the rules, YAML (default: offsets that expire in 24 h, stalled for 60 min, rewinds in 24 h)"
     watch.add_argument("--rules", metavar="FILE", help=text)
     watch.add_argument("--format", choices=tuple(WATCH_FORMATS), default="lines", help="default: %(default)s")
@@ -99,6 +106,8 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     for renamed, word in program.commands.items():
         jobs.choices[renamed].prog = f"{program.name} {word}"
     options = parser.parse_args(arguments, argparse.Namespace(program=program))
+    if options.job != "versions":
+        options.dir = SEPARATOR.join(options.dir)
     if options.job == "tables" and not options.derived:
         for option in DERIVED_OPTIONS:
             if getattr(options, option) != tables.get_default(option):
@@ -114,6 +123,10 @@ def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) 
     text = "auto: embedded, which starts no Java, for small inputs on this machine (default: %(default)s)"
     command.add_argument("--engine", choices=("auto", SPARK, EMBEDDED), default="auto", help=text)
     return command
+
+
+def _directories(command: Parser) -> None:
+    command.add_argument("dir", metavar="DIR", nargs="+", help="several, a glob or a list in a file: of many brokers")
 
 
 def _row_output(command: Parser) -> None:

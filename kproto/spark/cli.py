@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,12 @@ from kproto.spark.start import check_engine, start
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from kproto.spark.arguments import Program
+    from kproto.spark.input import Input
 
 FOUND = 1
 FAILED = 2
@@ -79,6 +81,7 @@ def _check(options: Namespace) -> None:
     """
     from kproto.logs.files import find_partitions
     from kproto.logs.locations import is_remote
+    from kproto.logs.log_dirs import is_many, log_dirs
     from kproto.logs.remote import check_written
     from kproto.spark.delta import is_delta
     from kproto.spark.inputs import is_tables
@@ -88,7 +91,10 @@ def _check(options: Namespace) -> None:
         for path in map(Path, options.paths):
             if not path.exists() or (path.is_dir() and next(path.rglob("*.json"), None) is None):
                 raise CommandLineError(f"{command}: {path}: not a report, and not a directory of reports (NAME.json)")
-    elif not is_delta(options.dir) and not is_tables(options.dir):
+    elif is_many(options.dir):
+        for one in log_dirs(options.dir):
+            find_partitions(one, None)
+    elif options.job == "replicas" or not (is_delta(options.dir) or is_tables(options.dir)):
         find_partitions(options.dir)
     check_engine(options)
     if options.output is not None and is_remote(options.output) and options.format != "delta":
@@ -117,6 +123,8 @@ def _run(options: Namespace) -> int:
     try:
         if options.job == "versions":
             _versions(spark, options)
+        elif options.job == "replicas":
+            _replicas(spark, options)
         elif options.job == "tables":
             _tables(spark, options)
         elif options.job == "report":
@@ -132,39 +140,87 @@ def _run(options: Namespace) -> int:
 
 def _job(spark: SparkSession, options: Namespace) -> int:
     """Print the rows of a job; return 1 if there are any and each of them is a finding."""
-    from kproto.spark.advice import sentence, summarize
-    from kproto.spark.inputs import open_input
-    from kproto.spark.words import caveats, coverage
+    from kproto.spark.output import ordered
 
     job = JOBS[options.job]
-    opened, names = open_input(spark, options.dir, options.group), job.reads_with(options)
-    if names is None:
-        _write_rows(job.run(opened, options), options)
-        return 0
-    with opened.read_once(*names) as source:
-        for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
-            _print_line(f"{options.program.name}: {line}")
-        rows = job.run(source, options)
-        if job.rows_are_findings or options.job == "retention-audit":
+    inputs = _open_inputs(spark, options)
+    with ExitStack() as stack:
+        found = {cluster: _rows_of_job(opened, options, stack) for cluster, opened in inputs.items()}
+        rows = ordered(*_of_clusters(found, job.order))
+        if job.rows_are_findings:
             rows = rows.persist()
         _write_rows(rows, options)
-        if options.job == "retention-audit":
-            text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
-            _print_line(f"{options.program.name}: {text}")
         return FOUND if job.rows_are_findings and not rows.isEmpty() else 0
 
 
-def _write_rows(rows: DataFrame, options: Namespace) -> None:
-    from kproto.spark.output import ordered, write
+def _rows_of_job(opened: Input, options: Namespace, stack: ExitStack) -> DataFrame:
+    """Print what was read of an input; return the rows of the job."""
+    from kproto.spark.advice import sentence, summarize
+    from kproto.spark.words import caveats, coverage
 
-    note = write(ordered(rows, JOBS[options.job].order), options.format, options.output, options.limit)
+    job = JOBS[options.job]
+    names = job.reads_with(options)
+    if names is None:
+        return job.run(opened, options)
+    source = stack.enter_context(opened.read_once(*names))
+    for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
+        _print_line(f"{options.program.name}: {line}")
+    rows = job.run(source, options)
+    if options.job == "retention-audit":
+        rows = rows.persist()
+        text, _ = sentence(summarize(rows, options.retention_minutes), source.coverage)
+        stack.callback(_print_line, f"{options.program.name}: {text}")
+    return rows
+
+
+def _of_clusters(found: Mapping[str | None, DataFrame], order: tuple[str, ...]) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return the rows of several clusters, each with its id, and their order; of one cluster, its own."""
+    from kproto.spark.engine import F
+
+    if len(found) == 1:
+        return next(iter(found.values())), order
+    first, *others = (
+        rows.select(F.lit(cluster).cast("string").alias("cluster_id"), *rows.columns) for cluster, rows in found.items()
+    )
+    for other in others:
+        first = first.unionByName(other)
+    return first, ("cluster_id", *order)
+
+
+def _open_inputs(spark: SparkSession, options: Namespace) -> dict[str | None, Input]:
+    from kproto.spark.inputs import open_inputs
+
+    groups = [] if options.job == "tables" else options.group
+    return open_inputs(spark, options.dir, groups, note=lambda line: _print_line(f"{options.program.name}: {line}"))
+
+
+def _input_of_one_cluster(spark: SparkSession, options: Namespace) -> Input:
+    inputs = _open_inputs(spark, options)
+    if len(inputs) > 1:
+        command, listed = options.program.of(options.job), ", ".join(cluster or "unknown" for cluster in inputs)
+        raise CommandLineError(f"{command}: these are logs of several clusters ({listed}): give those of one")
+    return next(iter(inputs.values()))
+
+
+def _replicas(spark: SparkSession, options: Namespace) -> None:
+    from kproto.logs.log_dirs import log_dirs
+    from kproto.spark.jobs.replicas import ORDER, replicas
+    from kproto.spark.output import ordered
+
+    _write_rows(ordered(replicas(spark, log_dirs(options.dir)), ORDER), options)
+
+
+def _write_rows(rows: DataFrame, options: Namespace) -> None:
+    from kproto.spark.output import write
+
+    note = write(rows, options.format, options.output, options.limit)
     if note is not None:
         _print_line(f"{options.program.name}: {note}")
 
 
 def _versions(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.jobs.versions import SCHEMA, read_reports, versions
-    from kproto.spark.output import ordered, write
+    from kproto.spark.output import ordered
     from kproto.spark.words import plural
 
     reports = read_reports(spark, [str(Path(path).absolute()) for path in options.paths])
@@ -175,14 +231,11 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
                 f"{options.program.of(options.job)}: {path}: not a request report of schema {SCHEMA}"
             )
     _print_line(f"{options.program.name}: {plural(len(seen), 'report')}")
-    note = write(ordered(versions(reports), VERSIONS_ORDER), options.format, options.output, options.limit)
-    if note is not None:
-        _print_line(f"{options.program.name}: {note}")
+    _write_rows(ordered(versions(reports), VERSIONS_ORDER), options)
 
 
 def _tables(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.delta import read_state, write_delta
-    from kproto.spark.inputs import open_input
     from kproto.spark.log_input import LogInput
     from kproto.spark.tables import Source, read_marks, write_parquet
     from kproto.spark.words import caveats, coverage, plural
@@ -191,7 +244,7 @@ def _tables(spark: SparkSession, options: Namespace) -> None:
     root = Path(options.output).absolute()
     before = read_state(spark, options.output) if is_delta else None
     known = read_marks(root) if before is None else before.marks
-    opened = open_input(spark, options.dir)
+    opened = _input_of_one_cluster(spark, options)
     if not isinstance(opened, LogInput):
         raise CommandLineError(f"{options.program.of(options.job)}: {options.dir}: these are tables: give a log")
     with opened.read_once(*known, after=known) as log:
@@ -219,12 +272,11 @@ def _derive(spark: SparkSession, options: Namespace) -> dict[str, int]:
 
 
 def _report(spark: SparkSession, options: Namespace) -> None:
-    from kproto.spark.inputs import open_input
     from kproto.spark.output import write_text
     from kproto.spark.report.build import build
     from kproto.spark.report.page import render
 
-    log = open_input(spark, options.dir, options.group)
+    log = _input_of_one_cluster(spark, options)
     with log.read_once("commits", "group_metadata", "log_batches") as source:
         page = render(build(source, options))
     write_text(options.output, page)
@@ -235,13 +287,12 @@ def _watch(spark: SparkSession, options: Namespace) -> int:
     """Print the findings of the rules; return 1 if there are any."""
     from kproto.logs.locations import is_remote
     from kproto.spark.commands import time_of
-    from kproto.spark.inputs import open_input
     from kproto.spark.output import write_text
     from kproto.spark.watch import DEFAULT, READS, read_rules, watch
     from kproto.spark.watch_text import FORMATS
 
     rules = DEFAULT if options.rules is None else read_rules(options.rules)
-    with open_input(spark, options.dir, options.group).read_once(*READS) as source:
+    with _input_of_one_cluster(spark, options).read_once(*READS) as source:
         found = watch(source, rules, time_of(source, options))
         text = FORMATS[options.format](found, source.end_ts)
     if options.output is None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.logs.files import find_partitions, survey
 from kproto.logs.locations import is_remote, local_path
+from kproto.logs.log_dirs import SEPARATOR, is_many, log_dirs
+from kproto.logs.replicas import BEHIND, CUT, DIVERGED, compare, find_log_dirs, find_replicas, paths_of
 from kproto.spark import delta, tables
 from kproto.spark.input import Coverage, Input
 from kproto.spark.log_input import LogInput
 from kproto.spark.publish import Publication
 from kproto.spark.schemas import TABLES
+from kproto.spark.words import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -79,12 +83,45 @@ def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> In
     return LogInput(spark, path, groups)
 
 
+def open_inputs(
+    spark: SparkSession, path: str, groups: Sequence[str] = (), *, note: Callable[[str], None]
+) -> dict[str | None, Input]:
+    """Return the input of each cluster at a path, by cluster id; of a path that is not many, with key None.
+
+    Of many log.dirs, the most complete replica of each partition is read.
+
+    Args:
+        note: called with a line for each cluster whose replicas disagree.
+
+    Raises:
+        CorruptLog: the end of a replica is damaged.
+        NoLog, TablesError: as `open_input`.
+        OSError: a path cannot be read.
+    """
+    if not is_many(path):
+        return {None: open_input(spark, path, groups)}
+    found: dict[str | None, Input] = {}
+    for cluster_id, paths in sorted(find_log_dirs(log_dirs(path)).items(), key=lambda item: item[0] or ""):
+        replicas = find_replicas(paths)
+        directories = paths_of(replicas)
+        name = paths[0] if len(paths) == 1 else f"{paths[0]} and {plural(len(paths) - 1, 'other path')}"
+        find_partitions(SEPARATOR.join(directories))
+        states = Counter(one.state for of_partition in replicas for one in compare(of_partition))
+        if states.keys() & {BEHIND, CUT, DIVERGED}:
+            counts = ", ".join(f"{states[state]:,} {state}" for state in (BEHIND, CUT, DIVERGED) if states[state])
+            note(f"{name}: of {plural(states.total(), 'replica')}, {counts}: the job replicas shows them")
+        found[cluster_id] = LogInput(spark, name, groups, directories)
+    return found
+
+
 def input_size(path: str) -> int:
     """Return the bytes of all segments, or of all files of the tables, of a local input.
 
     Raises:
         NoLog: the path holds neither.
     """
+    if is_many(path):
+        return sum(input_size(one) for one in log_dirs(path))
     if is_tables(path) or delta.is_delta(path):
         return sum(_table_file_sizes(local_path(path)))
     return survey(find_partitions(path, None)).size

@@ -13,7 +13,8 @@ from kproto.errors import NoLog
 from kproto.logs.files import find_partitions, survey
 from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
-from kproto.logs.locations import location
+from kproto.logs.locations import Location, location
+from kproto.logs.log_dirs import SEPARATOR
 from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F
@@ -38,11 +39,21 @@ _TABLES_OF = {COMMITS.name: (LAST_COMMITS,), GROUP_METADATA.name: (), LOG_BATCHE
 
 
 class LogInput(Input):
-    """A log.dir, the directory of one partition, or a segment."""
+    """A log.dir, the directory of one partition, a segment, or directories of partitions of several brokers."""
 
-    def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
+    def __init__(
+        self, spark: SparkSession, path: str, groups: Sequence[str] = (), directories: Sequence[str] = ()
+    ) -> None:
+        """Open a log.
+
+        Args:
+            path: the log; with ``directories``, the name of the input in messages.
+            directories: the partitions, one replica of each; empty: those at the path.
+        """
         super().__init__(spark, path, groups)
-        self._path = str(location(path))  # absolute: Spark's processes may have other working directories
+        self._directories = directories
+        # absolute: Spark's processes may have other working directories
+        self._path = SEPARATOR.join(directories) if directories else str(location(path))
 
     def _reader(self, view: str) -> DataFrameReader:
         return self.spark.read.format("kproto").option("view", view)
@@ -53,7 +64,7 @@ class LogInput(Input):
             first = {name: mark + 1 for name, mark in _by_directory(after).items()}
             reader = reader.option("startingOffsets", json.dumps(first))
         rows = reader.load(self._path)
-        return rows if name != LOG_BATCHES.name else self._with_empty_ends(rows, find_partitions(self.path, None))
+        return rows if name != LOG_BATCHES.name else self._with_empty_ends(rows, find_partitions(self._path, None))
 
     def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:
         ends = empty_ends(partitions)
@@ -66,7 +77,7 @@ class LogInput(Input):
     @cached_property
     def _of_offsets(self) -> list[PartitionDirectory]:
         """The partitions of the offsets topic that can have records of the groups."""
-        found = find_partitions(self.path)
+        found = find_partitions(self._path)
         if not self.groups:
             return found
         wanted = pruned(found, Wanted(group_id=frozenset(self.groups)), count=None, of_log=False)
@@ -82,7 +93,7 @@ class LogInput(Input):
 
     @cached_property
     def log_ends(self) -> DataFrame:
-        partitions = find_partitions(self.path, None)
+        partitions = find_partitions(self._path, None)
         first = json.dumps(_tails(partitions))
         rows = self._reader(VIEWS[LOG_BATCHES.name]).option("startingOffsets", first).load(self._path)
         return self._with_empty_ends(rows, partitions)
@@ -123,7 +134,7 @@ class LogInput(Input):
         for text in (text for row in found for text in row["skipped_types"]):
             kind, _, count = text.partition(": ")
             skipped[kind] = skipped.get(kind, 0) + int(count)
-        partitions = find_partitions(self.path)
+        partitions = find_partitions(self._path)
         counted = survey(self._of_offsets)
         return self._covered(
             found,
@@ -139,38 +150,44 @@ class LogInput(Input):
 
     @property
     def topic_names(self) -> DataFrame:
-        names = read_identity(find_partitions(self.path, None)).topic_ids
+        names = read_identity(find_partitions(self._path, None)).topic_ids
         rows = [(topic_id, topic) for topic, topic_id in names.items()]
         return self.spark.createDataFrame(rows, "topic_id string, name string")
 
     @property
     def transaction_states(self) -> DataFrame:
-        for partition in find_partitions(self.path, (TRANSACTION_TOPIC,)):
+        for partition in find_partitions(self._path, (TRANSACTION_TOPIC,)):
             if partition.topic != TRANSACTION_TOPIC:  # the path is that of one partition
                 raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {TRANSACTION_TOPIC}")
         return self._reader("transactions").option("allowEmpty", "true").load(self._path)
 
     @property
     def cleaned(self) -> DataFrame | None:
-        (log_dir, *others) = {partition.path.parent for partition in find_partitions(self.path, None)}
-        assert not others, "all partitions are in one log.dir"
-        try:
-            text = (log_dir / CLEANED).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        ends = offsets_in_checkpoint(text, CLEANED) if text else {}  # an empty file: the cleaner has not run yet
-        rows = [(*partition, end) for partition, end in ends.items()]
+        found: dict[Location, dict[tuple[str, int], int]] = {}
+        rows = []
+        for partition in find_partitions(self._path, None):
+            log_dir = partition.path.parent
+            if log_dir not in found:
+                try:
+                    text = (log_dir / CLEANED).read_text(encoding="utf-8")
+                except FileNotFoundError:
+                    return None
+                # an empty file: the cleaner has not run yet
+                found[log_dir] = offsets_in_checkpoint(text, CLEANED) if text else {}
+            end = None if partition.number is None else found[log_dir].get((partition.topic, partition.number))
+            if end is not None:
+                rows.append((partition.topic, partition.number, end))
         return self.spark.createDataFrame(rows, "topic string, partition int, cleaned_to bigint")
 
     @property
     def origin(self) -> Origin:
         """What tables made from this input know of its log."""
-        return replace(super().origin, identity=read_identity(find_partitions(self.path, None)))
+        return replace(super().origin, identity=read_identity(find_partitions(self._path, None)))
 
     @property
     def topic_ends(self) -> dict[tuple[str, int], int]:
         """The last offset of each partition of all topics, from the end of its newest segment."""
-        found = find_partitions(self.path, None)
+        found = find_partitions(self._path, None)
         named = ((partition.topic, partition.number, partition) for partition in found)
         return {
             (topic, number): LogTail(partition, tail_offset(partition) or 0).end(stable=False) - 1
@@ -192,7 +209,7 @@ class ScannedInput(LogInput):
     """A log of which jobs share one scan (`kproto.spark.source.scan`). It lacks the tables that were not asked for."""
 
     def __init__(self, log: LogInput, names: Sequence[str], after: Mapping[str, Marks]) -> None:
-        super().__init__(log.spark, log.path, log.groups)
+        super().__init__(log.spark, log.path, log.groups, log._directories)
         self._all_topics = LOG_BATCHES.name in names
         decoded = self._of_offsets
         numbers = [partition.number for partition in decoded if partition.number is not None]
@@ -212,7 +229,7 @@ class ScannedInput(LogInput):
         if self._scan.headers:
             reader = reader.option("topic", "*")
             if not self._all_topics:  # the others are read for their ends
-                others = [one for one in find_partitions(self.path, None) if not self._scan.decodes(one)]
+                others = [one for one in find_partitions(self._path, None) if not self._scan.decodes(one)]
                 reader = reader.option("startingOffsets", json.dumps(_tails(others)))
         return reader.load(self._path)
 
@@ -225,7 +242,7 @@ class ScannedInput(LogInput):
         if name != LOG_BATCHES.name:
             return rows
         topics = None if self._all_topics else (OFFSETS_TOPIC,)
-        return self._with_empty_ends(rows, find_partitions(self.path, topics))
+        return self._with_empty_ends(rows, find_partitions(self._path, topics))
 
     @property
     def last_commits(self) -> DataFrame:
@@ -250,7 +267,7 @@ class ScannedInput(LogInput):
             return self.log_batches
         ends = self._coverage_rows.select("topic", "partition", "last_offset", F.col("latest_ts").alias("max_ts"))
         rows = self._rows_of(LOG_BATCHES).unionByName(ends, allowMissingColumns=True)
-        return self._with_empty_ends(rows.select(*LOG_BATCHES.names), find_partitions(self.path, None))
+        return self._with_empty_ends(rows.select(*LOG_BATCHES.names), find_partitions(self._path, None))
 
 
 def empty_ends(partitions: Sequence[PartitionDirectory]) -> list[tuple[Any, ...]]:

@@ -239,6 +239,24 @@ REBALANCES = declare(
     ("seconds_since", Type.DOUBLE, "since the group's previous event; null: the first event in the log"),
 )
 
+REPLICAS = declare(
+    "replicas",
+    "A row for each replica of a partition in the log.dirs of many brokers.",
+    ("cluster_id", Type.STRING, "null: not stored, as up to 2.1, and not that of the only other log.dirs"),
+    ("topic", Type.STRING, "the topic"),
+    ("partition", Type.INT, "the partition"),
+    ("broker_id", Type.INT, "from `meta.properties`, or a name in the path like `broker-3`; null: in neither"),
+    ("state", Type.STRING, "read or same; behind, cut or diverged: it disagrees with the one that is read"),
+    ("is_read", Type.BOOLEAN, "the most complete replica, which jobs read; it may be cut, too"),
+    ("start_offset", Type.BIGINT, "where its log begins"),
+    ("log_end", Type.BIGINT, "the offset after its last whole batch"),
+    ("leader_epoch", Type.INT, "of its last batch; null: not stored (before 0.11)"),
+    ("behind", Type.BIGINT, "the offsets at the end of the one that is read that it does not have"),
+    ("diverged_at", Type.BIGINT, "the offset from which it differs at the latest; null: it has not diverged"),
+    ("bytes", Type.BIGINT, "size of its segments"),
+    ("directory", Type.STRING, "where it is"),
+)
+
 VERSIONS = declare(
     "versions",
     "The APIs and versions that clients send, and whether a Kafka version serves them, over request reports.",
@@ -280,6 +298,7 @@ TABLES = {
         REWINDS,
         STALLED,
         REBALANCES,
+        REPLICAS,
         VERSIONS,
     )
 }

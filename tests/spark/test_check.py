@@ -18,8 +18,8 @@ from tests.spark.duck import assert_rows
 from tests.spark.rows import at, batch, commit, frame, group, group_gone
 
 FOLDERS = [path for name in (FIXTURES / "offsets-logs", GOLDEN) for path in sorted(name.glob("*/*")) if path.is_dir()]
-LOGS = [path for path in FOLDERS if path.parent.name != "kafka-tools"]
-"""All but those with an offset beyond the end, which `tests.spark.test_kafka_tools` checks."""
+LOGS = [path for path in FOLDERS if path.parent.name not in ("kafka-tools", "three-brokers")]
+"""All but those with an offset beyond the end, which `tests.spark.test_kafka_tools` checks, and those of clusters."""
 SEVERAL = offsets_log("several-partitions", "2.8.2")
 Found = list[tuple[object, ...]]
 

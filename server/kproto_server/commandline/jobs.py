@@ -31,8 +31,9 @@ _ENGINE = Option(
 REPORT = Command(
     "log report",
     "Write what an offsets log says about groups on a page of HTML: retention, expiring offsets, lag, rates, rewinds.\n"
-    "DIR is a log.dir, kproto's or Kafka's, the directory of a partition of __consumer_offsets, or of tables.",
-    "DIR",
+    "DIR is a log.dir, kproto's or Kafka's, the directory of a partition of __consumer_offsets, or of tables. Several\n"
+    "log.dirs, a glob in quotes, or a file with a path on each line are those of many brokers.",
+    "DIR [DIR ...]",
     (
         _OUTPUT,
         _RETENTION,
@@ -47,7 +48,7 @@ WATCH = Command(
     "log watch",
     "Print the groups that need attention now, by rules: offsets that expire soon, stalled offsets, rewinds, lag.\n"
     "Exits with 1 if there are any. DIR is as for kproto log report.",
-    "DIR",
+    "DIR [DIR ...]",
     (
         Option("--rules", "FILE", "the rules, YAML (default: expiring in 24 h, stalled for 60 min, rewinds in 24 h)"),
         Option("--format", "FORMAT", "lines, json, prometheus or chat, which is one line (default lines)"),
@@ -61,7 +62,7 @@ RETENTION = Command(
     "log retention",
     "Print the offsets.retention.minutes that each group needs when KIP-211 drops the overrides of clients.\n"
     "DIR is as for kproto log report.",
-    "DIR",
+    "DIR [DIR ...]",
     (*_ROWS, _RETENTION, _GROUP, _ENGINE),
 )
 MERGE = Command(
@@ -114,8 +115,6 @@ def run_job(command: Command, job: str, arguments: Sequence[str]) -> int:
         rest = rest[1:]
     if not paths:
         raise command.error(f"no input given: write kproto {command.name} {command.rest}")
-    if len(paths) > 1 and command is not MERGE:
-        raise command.error(f"unexpected argument {paths[1]!r}: give one directory")
 
     try:
         from kproto.spark.arguments import Program
