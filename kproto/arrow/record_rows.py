@@ -11,6 +11,8 @@ from kproto.logs.transactions import NONE, TXN_STATES
 from kproto.records import consumer_group_records as consumer
 from kproto.records import group_records as classic
 from kproto.records import offset_records as offsets
+from kproto.records import share_group_records as share
+from kproto.records import streams_group_records as streams
 from kproto.records.consumer_protocol import PROTOCOL_TYPE, read_subscription
 
 if TYPE_CHECKING:
@@ -20,16 +22,24 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 OFFSET_TYPES = (0, 1)
-GROUP_TYPE, CONSUMER_GROUP_TYPE, MEMBER_TYPE = 2, 3, 5
-GROUP_TYPES = (GROUP_TYPE, CONSUMER_GROUP_TYPE, MEMBER_TYPE)
+GROUP_TYPE = 2
+CONSUMER_TYPES, SHARE_TYPES, STREAMS_TYPES = (3, 5), (11, 10), (17, 19)
+"""The types of the records about a group and about a member."""
+GROUP_TYPES = (GROUP_TYPE, *CONSUMER_TYPES, *SHARE_TYPES, *STREAMS_TYPES)
+SHARE, STREAMS = "share", "streams"
+"""The kinds of groups that are their protocol types, too."""
 READ_TYPES: RecordTypes = {
     # The key's version says nothing about the value's: a key of v0 can have a value of any version, as in brokers up to
     # 3.9.
     0: (offsets.LegacyOffsetCommitKey, offsets.OffsetCommitValue),
     1: (offsets.OffsetCommitKey, offsets.OffsetCommitValue),
     GROUP_TYPE: (classic.GroupMetadataKey, classic.GroupMetadataValue),
-    CONSUMER_GROUP_TYPE: (consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue),
-    MEMBER_TYPE: (consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue),
+    3: (consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue),
+    5: (consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue),
+    11: (share.ShareGroupMetadataKey, share.ShareGroupMetadataValue),
+    10: (share.ShareGroupMemberMetadataKey, share.ShareGroupMemberMetadataValue),
+    17: (streams.StreamsGroupMetadataKey, streams.StreamsGroupMetadataValue),
+    19: (streams.StreamsGroupMemberMetadataKey, streams.StreamsGroupMemberMetadataValue),
 }
 """Record types that become rows; other types are skipped and counted."""
 
@@ -77,6 +87,14 @@ def _subject(found: CoordinatorRecord) -> Row:
             return key.group_id, "consumer", None
         case consumer.ConsumerGroupMemberMetadataKey() as key:
             return key.group_id, "consumer", key.member_id
+        case share.ShareGroupMetadataKey() as key:
+            return key.group_id, SHARE, None
+        case share.ShareGroupMemberMetadataKey() as key:
+            return key.group_id, SHARE, key.member_id
+        case streams.StreamsGroupMetadataKey() as key:
+            return key.group_id, STREAMS, None
+        case streams.StreamsGroupMemberMetadataKey() as key:
+            return key.group_id, STREAMS, key.member_id
     raise AssertionError("the caller checked the type")
 
 
@@ -93,6 +111,14 @@ def _state(found: CoordinatorRecord) -> Row:
             by_pattern = bool(member.subscribed_topic_regex)
             topics = None if by_pattern else sorted(set(member.subscribed_topic_names))
             return PROTOCOL_TYPE, None, None, None, None, None, topics
+        case share.ShareGroupMetadataValue() as epoch:
+            return SHARE, epoch.epoch, None, None, None, None, None
+        case share.ShareGroupMemberMetadataValue() as member:
+            return SHARE, None, None, None, None, None, sorted(set(member.subscribed_topic_names))
+        case streams.StreamsGroupMetadataValue() as epoch:
+            return STREAMS, epoch.epoch, None, None, None, None, None
+        case streams.StreamsGroupMemberMetadataValue():
+            return STREAMS, None, None, None, None, None, None
     return (None,) * 7
 
 

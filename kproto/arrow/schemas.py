@@ -108,20 +108,25 @@ GROUP_METADATA = declare(
     "A row for each record about a group or one of its members.",
     *RECORD,
     GROUP,
-    ("kind", Type.STRING, "classic (record type 2) or consumer (KIP-848: record type 3 for the group, 5 for a member)"),
-    ("member_id", Type.STRING, "the member of a record of type 5; null: the record is about the group"),
+    (
+        "kind",
+        Type.STRING,
+        "classic (record type 2), or, with a type for the group and one for a member, consumer (KIP-848: 3 and 5), "
+        "share (11 and 10) or streams (17 and 19)",
+    ),
+    ("member_id", Type.STRING, "the member of the record; null: the record is about the group"),
     ("tombstone", Type.BOOLEAN, "the group or the member was removed; the columns below are null"),
-    ("protocol_type", Type.STRING, "`consumer`, `connect`, ...; empty: the group never had a member"),
-    ("generation", Type.INT, "the generation; of kind consumer, the epoch"),
+    ("protocol_type", Type.STRING, "`consumer`, `connect`, `share`, ...; empty: the group never had a member"),
+    ("generation", Type.INT, "the generation; of other kinds than classic, the epoch"),
     ("protocol", Type.STRING, "the assignor; null: no members"),
     ("leader", Type.STRING, "the member id of the leader; null: no members"),
     ("state_ts", Type.TIMESTAMP, "when the group entered its state; null: not stored (value v0 and v1)"),
-    ("member_count", Type.INT, "null for kind consumer"),
+    ("member_count", Type.INT, "null for other kinds than classic"),
     (
         "subscribed_topics",
         Type.STRINGS,
         "of all members, or of the one in `member_id`; sorted, without duplicates; "
-        "null: unknown, which counts as every topic",
+        "null: unknown, which counts as every topic; those of streams groups are in the topology",
     ),
 )
 
@@ -147,14 +152,16 @@ ASSIGNMENT_RECORDS = declare(
     "A row for each partition of a member in a record about a group or member, or one row without a partition.",
     *RECORD,
     GROUP,
-    ("kind", Type.STRING, "classic (record type 2) or consumer (KIP-848, record type 8)"),
+    ("kind", Type.STRING, "classic (record type 2), consumer (KIP-848: 8), share (14) or streams (22)"),
     ("subject", Type.STRING, "the member that the record is about; empty: the record is about all members"),
     ("member_id", Type.STRING, "the owner; null: no member has a partition"),
-    ("epoch", Type.INT, "the generation; of kind consumer, the epoch of the member; null: the subject was removed"),
+    ("epoch", Type.INT, "the generation; of other kinds, the epoch of the member; null: the subject was removed"),
     ("topic", Type.STRING, "null: no partition, or the record has the id only"),
     ("topic_id", Type.STRING, "as Kafka's tools print it; null: no partition, or the record has the name only"),
     ("partition", Type.INT, "null: no partition"),
     ("revoked", Type.BOOLEAN, "the member has to give it up; null: no partition"),
+    ("subtopology", Type.STRING, "the partition is that of a task of this subtopology; null: not of a streams group"),
+    ("task", Type.STRING, "active, standby or warmup; null as `subtopology`"),
 )
 
 TRANSACTION_STATES = declare(

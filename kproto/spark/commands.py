@@ -147,6 +147,12 @@ def _assignments(source: Input, _options: Namespace) -> DataFrame:
     return assignments(source.assignment_records, source.topic_names)
 
 
+def _share_partitions(source: Input, _options: Namespace) -> DataFrame:
+    from kproto.spark.jobs.share_partitions import share_partitions
+
+    return share_partitions(source.share_states.persist(), source.topics_by_id, source.log_ends)
+
+
 def _transactions(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs.transactions import newest_ts, transactions
 
@@ -240,10 +246,16 @@ JOBS = {
         rows_are_findings=True,
     ),
     "assignments": Job(
-        "the owner of each partition in each classic and KIP-848 group",
+        "the owner of each partition or task in each group",
         _assignments,
         None,
         ("group_id", "topic", "topic_id", "partition", "member_id"),
+    ),
+    "share-partitions": Job(
+        "the state of each partition of a share group; needs the logs of __share_group_state in the same directory",
+        _share_partitions,
+        ("log_ends",),
+        ("group_id", "topic", "topic_id", "partition"),
     ),
     "transactions": Job(
         "the state of each transactional id; needs the logs of __transaction_state in the same directory",

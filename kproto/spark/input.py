@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
-from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.engine import F
 from kproto.spark.tables import Origin
 
@@ -145,6 +146,12 @@ class Input:
         return self.spark.createDataFrame([], "topic_id string, name string")
 
     @property
+    def topics_by_id(self) -> DataFrame:
+        """The topics, by `topic_id` of 16 bytes, as far as the input has their names."""
+        rows = [(urlsafe_b64decode(f"{row['topic_id']}=="), row["name"]) for row in self.topic_names.collect()]
+        return self.spark.createDataFrame(rows, "topic_id binary, topic string")
+
+    @property
     def transaction_states(self) -> DataFrame:
         """The records of `__transaction_state`.
 
@@ -152,6 +159,15 @@ class Input:
             NoLog: they are not in the input.
         """
         raise NoLog(f"{self.path}: tables have no records of {TRANSACTION_TOPIC}: give a log")
+
+    @property
+    def share_states(self) -> DataFrame:
+        """The records of `__share_group_state`.
+
+        Raises:
+            NoLog: they are not in the input.
+        """
+        raise NoLog(f"{self.path}: tables have no records of {SHARE_STATE_TOPIC}: give a log")
 
     @property
     def cleaned(self) -> DataFrame | None:

@@ -15,7 +15,7 @@ from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
 from kproto.logs.locations import Location, location
 from kproto.logs.log_dirs import SEPARATOR
-from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F
 from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
@@ -156,10 +156,17 @@ class LogInput(Input):
 
     @property
     def transaction_states(self) -> DataFrame:
-        for partition in find_partitions(self._path, (TRANSACTION_TOPIC,)):
-            if partition.topic != TRANSACTION_TOPIC:  # the path is that of one partition
-                raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {TRANSACTION_TOPIC}")
-        return self._reader("transactions").option("allowEmpty", "true").load(self._path)
+        return self._of_other_topic("transactions", TRANSACTION_TOPIC)
+
+    @property
+    def share_states(self) -> DataFrame:
+        return self._of_groups(self._of_other_topic("share_states", SHARE_STATE_TOPIC))
+
+    def _of_other_topic(self, view: str, topic: str) -> DataFrame:
+        for partition in find_partitions(self._path, (topic,)):
+            if partition.topic != topic:  # the path is that of one partition
+                raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {topic}")
+        return self._reader(view).option("allowEmpty", "true").load(self._path)
 
     @property
     def cleaned(self) -> DataFrame | None:

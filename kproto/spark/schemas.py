@@ -196,17 +196,19 @@ ASSIGNMENTS = declare(
     "assignments",
     "A row for each partition and member that owns it.",
     GROUP,
-    ("kind", Type.STRING, "classic or consumer (KIP-848)"),
-    ("topic", Type.STRING, "the topic; null: the input does not have the name of the id"),
-    ("topic_id", Type.STRING, "as Kafka's tools print it; null: the record has the name only"),
+    ("kind", Type.STRING, "classic, consumer (KIP-848), share or streams"),
+    ("topic", Type.STRING, "the topic; null: the input does not have the name of the id, or the row is about a task"),
+    ("topic_id", Type.STRING, "as Kafka's tools print it; null: the record has none"),
     ("partition", Type.INT, "the partition"),
     ("member_id", Type.STRING, "the owner"),
-    ("epoch", Type.INT, "the generation; of kind consumer, the epoch of the member"),
+    ("epoch", Type.INT, "the generation; of other kinds than classic, the epoch of the member"),
     ("revoked", Type.BOOLEAN, "the member has to give it up"),
     ("since_ts", Type.TIMESTAMP, "the time of the record"),
-    ("owners", Type.BIGINT, "members that own the partition in this group: more than 1 is an error"),
+    ("owners", Type.BIGINT, "members that own it in this group: more than 1 is an error, but in share groups"),
     ("log_partition", Type.INT, "the partition of `__consumer_offsets`"),
     ("log_offset", Type.BIGINT, "the record there"),
+    ("subtopology", Type.STRING, "the partition is that of a task of this subtopology; null: not of a streams group"),
+    ("task", Type.STRING, "active, standby or warmup; null as `subtopology`"),
 )
 
 TRANSACTIONS = declare(
@@ -224,6 +226,26 @@ TRANSACTIONS = declare(
     ("hanging", Type.BOOLEAN, "open for longer than `timeout_ms`: no coordinator has aborted it"),
     ("log_partition", Type.INT, "the partition of `__transaction_state`"),
     ("log_offset", Type.BIGINT, "the last record of the id there"),
+)
+
+SHARE_PARTITIONS = declare(
+    "share_partitions",
+    "The state of each partition of a share group at the end of the log.",
+    GROUP,
+    ("topic", Type.STRING, "the topic; null: the input does not have the name of the id"),
+    ("topic_id", Type.UUID, "16 bytes"),
+    ("partition", Type.INT, "the partition of the topic"),
+    ("start_offset", Type.BIGINT, "all records before it are done with; null: none was stored yet"),
+    ("log_end", Type.BIGINT, "the end of the topic's log; null: that log is not in the directory"),
+    ("delivery_complete_count", Type.INT, "records from the start offset on that are done with; null: unknown"),
+    ("unfinished", Type.BIGINT, "offsets up to the end that are not done with; null as `log_end` or `start_offset`"),
+    ("state_epoch", Type.INT, "rises when the state is initialized again"),
+    ("snapshot_epoch", Type.INT, "the number of the last snapshot"),
+    ("updates", Type.BIGINT, "the updates after it"),
+    ("leader_epoch", Type.INT, "of the leader of the partition that has written the state"),
+    ("updated_ts", Type.TIMESTAMP, "the time of the last record"),
+    ("log_partition", Type.INT, "the partition of `__share_group_state`"),
+    ("log_offset", Type.BIGINT, "the last record there"),
 )
 
 REBALANCES = declare(
@@ -297,6 +319,7 @@ TABLES = {
         LAG,
         REWINDS,
         STALLED,
+        SHARE_PARTITIONS,
         REBALANCES,
         REPLICAS,
         VERSIONS,

@@ -20,7 +20,7 @@ NOW = 1_767_225_600_000
 TEXTS = ("", "g", "orders-consumer", "größe", "グループ", "x" * 300)
 LONG_TEXT = "y" * 9000
 """Makes a record whose size takes three bytes."""
-UNKNOWN_TYPES = (4, 6, 7, 8, 9, 16, 17, 23, 99, -1)
+UNKNOWN_TYPES = (4, 6, 7, 8, 9, 16, 12, 21, 23, 99, -1)
 KINDS = ("plain", "plain", "compressed", "transaction", "append time", "message set", "wrapper")
 PRODUCERS = (7, 2**40)
 

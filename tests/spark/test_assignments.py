@@ -74,6 +74,8 @@ def test_names_of_topics_and_two_owners(either: SparkSession) -> None:
         record(5, "c", None, None),
         record(6, "d", "no name", 0),
     ]
+    for member, task in (("a", "active"), ("b", "standby")):
+        records.append(record(7, member, None, 0) | {"kind": "streams", "subtopology": "0", "task": task})
     names = either.createDataFrame([("id", "orders")], "topic_id string, name string")
     found = jobs.assignments(frame(either, ASSIGNMENT_RECORDS, records), names)
     expected = [
@@ -82,7 +84,11 @@ def test_names_of_topics_and_two_owners(either: SparkSession) -> None:
         ("g", "consumer", "orders", "id", 2, "b", 4, False, at(3), 2, 0, 3),
         ("g", "consumer", None, "no name", 0, "d", 4, False, at(6), 1, 0, 6),
     ]
-    assert_rows(found, ASSIGNMENTS, expected)
+    tasks = [
+        ("g", "streams", None, None, 0, member, 4, False, at(7), 1, 0, 7, "0", task)
+        for member, task in (("a", "active"), ("b", "standby"))
+    ]
+    assert_rows(found, ASSIGNMENTS, [*((*row, None, None) for row in expected), *tasks])
 
 
 def test_topics_of_the_log_dir_have_names(request: pytest.FixtureRequest) -> None:

@@ -16,9 +16,9 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
     """Return the events of each group.
 
     A broker writes the record of a classic group at the end of a rebalance, after the last member left, after the
-    replacement of a static member, and at the removal of the group; that of a KIP-848 group whenever its epoch rises.
-    Joins, leaves and heartbeats of classic groups are not in the log. The members of a KIP-848 group are counted by the
-    records about them before that about the group.
+    replacement of a static member, and at the removal of the group; that of a group of another kind (KIP-848, share,
+    streams) whenever its epoch rises. Joins, leaves and heartbeats of classic groups are not in the log. The members of
+    the other groups are counted by the records about them before that about the group.
 
     Input:
         `GROUP_METADATA`.
@@ -26,7 +26,7 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
         `REBALANCES`, unordered: one row for each record about a group; records about one member have none.
     Compaction hides:
         all but the last event of a group in a cleaned segment: counts are lower bounds, and `seconds_since` may cover
-        several rebalances. Members of KIP-848 groups may have left earlier than the events show.
+        several rebalances. Members of groups that are not classic may have left earlier than the events show.
     """
     in_order = Window.partitionBy("group_id").orderBy("log_offset")
 
@@ -55,13 +55,11 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
 
 
 def _with_member_counts(group_metadata: DataFrame) -> DataFrame:
-    """Return the rows with a `member_count` for KIP-848 groups too."""
+    """Return the rows with a `member_count` for groups that are not classic too."""
     in_order = Window.partitionBy("group_id").orderBy("log_offset")
     of_member = Window.partitionBy("group_id", "member_id").orderBy("log_offset")
     is_there = (~F.col("tombstone")).cast("int")
     change = F.when(F.col("member_id").isNotNull(), is_there - F.coalesce(F.lag(is_there).over(of_member), F.lit(0)))
     counted = F.coalesce(F.sum("change").over(in_order), F.lit(0))
     rows = group_metadata.withColumn("change", change)
-    return rows.withColumn(
-        "member_count", F.when(F.col("kind") == "consumer", counted).otherwise(F.col("member_count"))
-    )
+    return rows.withColumn("member_count", F.when(F.col("kind") != "classic", counted).otherwise(F.col("member_count")))

@@ -13,11 +13,12 @@ from kproto.arrow.schemas import (
     GROUP_METADATA,
     LATEST,
     LOG_BATCHES,
+    SHARE_STATES,
     TRANSACTION_STATES,
     Table,
 )
 from kproto.errors import UsageError
-from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.schemas import COVERAGE, spark_schema
 from kproto.spark.source.scan import Scan, scan_arrow_schema, scan_schema
 
@@ -35,8 +36,11 @@ VIEWS: dict[str, Table] = {
     "groups": GROUP_METADATA,
     "assignments": ASSIGNMENT_RECORDS,
     "transactions": TRANSACTION_STATES,
+    "share_states": SHARE_STATES,
     "coverage": COVERAGE,
 }
+TOPICS = {"transactions": TRANSACTION_TOPIC, "share_states": SHARE_STATE_TOPIC}
+"""The topics of views that are not of the offsets topic."""
 SCAN = "scan"
 """The view whose rows are of several tables, as `kproto.spark.source.scan` says."""
 STREAMED_VIEWS = ("records", "batches", "groups")
@@ -66,12 +70,13 @@ class Options:
       compute latest and expiry in a job that splits partitions
     - assignments: a row for each partition of a member in a record (`assignment_records`)
     - transactions: a row for each record of `__transaction_state` (`transaction_states`)
+    - share_states: a row for each record of `__share_group_state` (`share_states`)
     - coverage: counts of what was read, a row for each part of a partition that a task read (`coverage`)
     - scan: rows of several tables, coverage too, from one pass; jobs use it with the option ``scan``
     """
     topic: str | None = OFFSETS_TOPIC
     """The topic whose partitions are read, ``*`` for all. Default: the offsets topic; all topics for view batches,
-    `__transaction_state` for view transactions."""
+    `__transaction_state` for view transactions, `__share_group_state` for view share_states."""
     starting_offsets: str | Mapping[str, int] = EARLIEST
     """earliest, latest, or JSON ``{"0": 1200, "orders-3": 0}``: offsets by partition of the offsets topic, or by
     directory. Partitions that are not named are read from the beginning."""
@@ -138,8 +143,8 @@ def read_options(given: Mapping[str, str]) -> Options:
         raise OptionError('no path given: write .load("DIR"), a log.dir or the directory of a partition')
     if "topic" not in values and values.get("view") == "batches":
         values["topic"] = None
-    if "topic" not in values and values.get("view") == "transactions":
-        values["topic"] = TRANSACTION_TOPIC
+    if "topic" not in values and values.get("view") in TOPICS:
+        values["topic"] = TOPICS[values["view"]]
     if (values.get("view") == SCAN) != ("scan" in values):
         raise OptionError("view scan and option scan need each other")
     return Options(**values)

@@ -12,6 +12,7 @@ from kproto.arrow.batch_rows import batch_rows
 from kproto.arrow.decoding import View
 from kproto.arrow.last_rows import LastRows
 from kproto.arrow.reading import RangeReader
+from kproto.arrow.share_state_rows import share_state_rows
 from kproto.arrow.transaction_rows import transaction_rows
 from kproto.spark.source.coverage import coverage_row
 from kproto.spark.source.scan_rows import scan_rows
@@ -44,6 +45,9 @@ def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[s
         case "transactions":
             for wanted in ranges:
                 yield from transaction_rows(wanted, check_crc=options.check_crc)
+        case "share_states":
+            for wanted in ranges:
+                yield from share_state_rows(wanted, check_crc=options.check_crc)
         case "coverage":
             for wanted in ranges:
                 reader = RangeReader(wanted, View.NOTHING, decoder=options.decoder, check_crc=options.check_crc)
