@@ -78,9 +78,7 @@ def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., Output]:
     return run
 
 
-@pytest.mark.parametrize(
-    ("scheme", "words"), [("s3", "dump"), ("s3a", "verify"), ("s3", "retention"), ("s3a", "watch --format json")]
-)
+@pytest.mark.parametrize(("scheme", "words"), [("s3", "dump"), ("s3a", "verify"), ("s3a", "retention")])
 def test_commands_print_of_an_object_store_what_they_print_of_the_same_files(
     s3: int, output_of: Callable[..., Output], words: str, scheme: str
 ) -> None:
