@@ -37,11 +37,35 @@ _BOOTSTRAP = (
     "call it again"
 )
 
+_NO_REPEATED_SEND = (
+    "the producer repeats no request: the callback of `send` gets each error, and also that of a closed connection "
+    "(kafka-node's issue 741)"
+)
+_STOPS_FETCHING = (
+    "after a Fetch that fails it does not fetch again until the group has another generation (`fetch` in "
+    "`consumerGroup.js`); its heartbeats go on"
+)
+_IGNORES_ERRORS = (
+    "it ignores the error codes of ListOffsets, and takes the bytes behind an empty array for an offset "
+    "(`decodeOffsetResponse` in `protocol.js`)"
+)
+
 REASONS: dict[tuple[str, str], str] = {
     ("Java 4.4.0", "oldest-broker"): "clients of Kafka 4 refuse brokers before 2.1 with an error (KIP-896)",
     ("Java 2.8.2", "oldest-broker"): f"{_READ_COMMITTED}: UnsupportedVersionException",
     ("Java 2.8.2", "fetch-null-records"): "`poll` ends with NullPointerException; 4.4.0 takes null for no records",
     ("Java 2.8.2", "produce-response-lost"): f"{_NOT_IDEMPOTENT} before 3.0",
+    ("Java 0.11.0.3", "oldest-broker"): f"{_READ_COMMITTED}: UnsupportedVersionException",
+    (
+        "Java 0.11.0.3",
+        "log-truncated",
+    ): "it does not know leader epochs (KIP-320): the log is read again from its start",
+    (
+        "Java 0.11.0.3",
+        "fetch-null-records",
+    ): "`poll` ends with SchemaException: its layout of Fetch has no null records",
+    ("Java 0.11.0.3", "records-zstd"): "it is older than zstd (KIP-110, 2.1): IllegalArgumentException ends `poll`",
+    ("Java 0.11.0.3", "produce-response-lost"): f"{_NOT_IDEMPOTENT} before 3.0",
     ("kafka-python", "oldest-broker"): f"{_READ_COMMITTED}: IncompatibleBrokerVersion",
     (
         "kafka-python",
@@ -180,6 +204,35 @@ REASONS: dict[tuple[str, str], str] = {
     ("@platformatic/kafka", "offset-before-start"): _NO_RESET,
     ("@platformatic/kafka", "offset-after-end"): _NO_RESET,
     ("@platformatic/kafka", "produce-response-lost"): _NOT_IDEMPOTENT,
+    ("kafka-node", "newest-broker"): "Kafka 4 does not serve its newest versions, Fetch v2 and Produce v2 among them "
+    "(KIP-896); the program waits forever",
+    ("kafka-node", "coordinator-moved"): _AGAIN_AFTER_COMMIT,
+    ("kafka-node", "leader-moved"): _NO_REPEATED_SEND,
+    ("kafka-node", "log-truncated"): _NO_TRUNCATION,
+    ("kafka-node", "fetch-no-partitions"): "the decoder counts the topics of a response down to 0 from 1 on only "
+    "(`decodeTopics` in `protocol.js`): with none it never ends, and no heartbeat is sent either",
+    ("kafka-node", "records-snappy"): "the codec is in an optional package, which the environment of the tests lacks",
+    (
+        "kafka-node",
+        "records-lz4",
+    ): "it takes lz4 for no compression (`codec/index.js`): the program gets the compressed "
+    "batch as the value of a record",
+    ("kafka-node", "records-zstd"): "Fetch v2 gets UNSUPPORTED_COMPRESSION_TYPE (KIP-110), and tries again forever",
+    ("kafka-node", "huge-batches"): "Fetch v2 is from before KIP-74: a response has no whole message that is larger "
+    "than `fetchMaxBytes` (kafka-node's issue 192)",
+    ("kafka-node", "records-transactional"): "Fetch v2 has no isolation level",
+    ("kafka-node", "offset-after-end"): "after the reset it drops records as older than it expects: `setOffset` in "
+    "`consumerGroup.js` leaves `payloadMap` at the former offset until the next response",
+    ("kafka-node", "list-offsets-not-leader-or-follower"): _IGNORES_ERRORS,
+    ("kafka-node", "list-offsets-leader-not-available"): _IGNORES_ERRORS,
+    ("kafka-node", "produce-not-leader-or-follower"): _NO_REPEATED_SEND,
+    ("kafka-node", "produce-not-enough-replicas"): _NO_REPEATED_SEND,
+    ("kafka-node", "produce-leader-not-available"): _NO_REPEATED_SEND,
+    ("kafka-node", "produce-request-timed-out"): _NO_REPEATED_SEND,
+    ("kafka-node", "fetch-closed"): _STOPS_FETCHING,
+    ("kafka-node", "produce-closed"): _NO_REPEATED_SEND,
+    ("kafka-node", "produce-response-lost"): _NO_REPEATED_SEND,
+    ("kafka-node", "fetch-half-response"): _STOPS_FETCHING,
 }
 """By client and case."""
 
