@@ -7,6 +7,7 @@ from kproto.headers import request_frame, response_frame
 from kproto.message import Request, Response
 from kproto_server.observation.observe import Observations
 from kproto_server.proxy.exchanges import Exchanges
+from kproto_server.proxy.faults import ProxyRules
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo
 
@@ -18,12 +19,15 @@ def own_address(host: str, port: int) -> tuple[str, int]:
     return OWN_HOST, port + 1000
 
 
-def new_exchanges(observations: Observations | None = None, release: str = "latest") -> Exchanges:
+def new_exchanges(
+    observations: Observations | None = None, release: str = "latest", rules: ProxyRules | None = None
+) -> Exchanges:
     return Exchanges(
         Observations() if observations is None else observations,
         ConnectionInfo("/127.0.0.1"),
         KafkaVersion.named(release).api_versions,
         own_address,
+        rules,
     )
 
 

@@ -35,7 +35,6 @@ from tests.waiting import wait_until
             ("--upstream", "b:1", "--upstream-tls-certificate", "c"),
             "--upstream-tls-certificate needs --upstream-tls-ca",
         ),
-        (("--upstream", "b:1", "--faults", "f.yaml"), "no option '--faults': "),
         (("--upstream", "b:1", "extra"), "unexpected argument 'extra'"),
         (("--upstream", "b:1", "--report", "x.txt"), "--report can't be 'x.txt'"),
     ],
@@ -69,6 +68,28 @@ def test_a_cluster_without_api_versions_needs_its_release(capsys: pytest.Capture
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "give the release of a Kafka before 0.10 by --kafka-version" in err
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [
+        ("- {stale: true}", "fault rule 1: stale has no meaning in a proxy: the proxy does not know the nodes of the "),
+        ("- {api: Fetch, close: true}\n- {forward_commits: true}", "fault rule 2: forward_commits has no meaning in "),
+        ("- {api: Fetch, close: maybe}", "fault rule 1: close is true or not given, not 'maybe'"),
+        ("close: true", "a file of fault rules is a list: each rule begins with '- '"),
+    ],
+)
+def test_a_wrong_fault_rule_is_one_line(
+    rules: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text(rules)
+    with Broker.running() as broker:
+        words = ("--upstream", broker.bootstrap_servers, "--port", "0", "--faults", str(file))
+        assert cli.main(("proxy", *words)) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"kproto proxy: --faults: {file}: {error}")
 
 
 def test_a_port_in_use_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,8 @@ Method. Frames go through the two directions of a connection without sockets.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kproto.codes import ErrorCode
@@ -29,7 +31,7 @@ SOFTWARE = ApiVersionsRequest(client_software_name="my-client", client_software_
 RETENTION_MS = 86_400_000
 
 
-def fed(cutter: Cutter, data: bytes, step: int = 0) -> bytes:
+def fed(cutter: Cutter[Any], data: bytes, step: int = 0) -> bytes:
     """Return what goes out for the bytes of one read, or of reads of this size."""
     reads = [data[at : at + step] for at in range(0, len(data), step)] if step else [data]
     return b"".join(piece for read in reads for piece in cutter.feed(read))

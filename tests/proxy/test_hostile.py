@@ -5,6 +5,8 @@ Method. Hypothesis makes streams of random bytes, of requests that are damaged, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ STREAMS = st.lists(FRAMES | st.binary(max_size=8), max_size=6).map(b"".join)
 READS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
 
-def fed(cutter: Cutter, data: bytes, sizes: list[int]) -> bytes:
+def fed(cutter: Cutter[Any], data: bytes, sizes: list[int]) -> bytes:
     """Return what goes out for reads of these sizes, over and over."""
     out, position, number = b"", 0, 0
     while position < len(data):
@@ -61,5 +63,5 @@ def test_malformed_responses_pass_byte_for_byte(api_key: int, data: st.DataObjec
 def test_a_transactional_id_of_an_endless_size_costs_nothing(version: int) -> None:
     exchanges = new_exchanges()
     request = raw(0, version, 1, b"\0" + b"\xff" * 120_000)
-    assert b"".join(exchanges.requests.feed(request)) == request
+    assert exchanges.requests.feed(request) == [request]
     assert len(exchanges.pending) == 1

@@ -2,6 +2,7 @@
 
 Method. kafka-python and librdkafka produce, consume in groups and commit through the proxy. The real brokers log all
 requests that they get: the log has none that the proxy has not counted, so that no request came past it.
+Then librdkafka recovers from faults of a proxy in front of the same broker.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.audit.test_same_rows import rows
 from tests.commandline.commands import LIMIT_S, kproto
 from tests.oracle.cluster import real_kafka
 from tests.proxy.proxies import proxy_of
+from tests.proxy.test_faulty_clients import check_that_librdkafka_recovers
 
 pytestmark = pytest.mark.oracle
 SLOW = pytest.mark.slow  # three real brokers start; tests/proxy/test_brokers_of_kproto.py has three of kproto's
@@ -41,6 +43,8 @@ def test_the_report_in_front_of_a_real_broker_is_that_of_a_run(
         audited = tmp_path / "audit.json"
         done = kproto("audit", *logs, "--report", str(audited))
         assert done.returncode == 0, done.stderr
+        if brokers == 1:
+            check_that_librdkafka_recovers(cluster.bootstrap, tmp_path)
     run = tmp_path / "run.json"
     done = kproto("run", "--kafka-version", release, "--report", str(run), "--", *program(release))
     assert done.returncode == 0, done.stderr

@@ -98,7 +98,7 @@ def test_a_version_that_is_not_known_passes_and_the_log_says_so(
 ) -> None:
     exchanges = new_exchanges()
     request, frame = raw(api_key, version, 7, b"\0\0\1\0\1"), b"\0\0\0\6\0\0\0\7no"
-    assert b"".join(exchanges.requests.feed(request)) == request
+    assert exchanges.requests.feed(request) == [request]
     assert b"".join(exchanges.responses.feed(frame)) == frame
     assert [record.getMessage() for record in caplog.records] == [
         f"the response to {APIS[api_key]} v{version} passes with the addresses of brokers: "

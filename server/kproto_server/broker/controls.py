@@ -11,7 +11,7 @@ from kproto_server.broker.cluster import BrokerCluster
 from kproto_server.broker.faults import BrokerFaults
 from kproto_server.broker.groups import BrokerGroups
 from kproto_server.broker.quotas import BrokerQuotas
-from kproto_server.broker.requests import BrokerRequests
+from kproto_server.broker.requests import BrokerRequests, subjects_of
 from kproto_server.broker.topics import BrokerTopics
 from kproto_server.network.listening import bracketed
 
@@ -36,7 +36,7 @@ class BrokerControls:
         self.cluster: BrokerCluster = BrokerCluster(run)
         self.faults: BrokerFaults = BrokerFaults(run)
         self.groups: BrokerGroups = BrokerGroups(run)
-        self.requests: BrokerRequests = BrokerRequests(run)
+        self.requests: BrokerRequests = BrokerRequests(run, lambda: run(subjects_of))
         self.topics: BrokerTopics = BrokerTopics(run)
 
     @property

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kproto_server.broker.thread import RunInBrokerThread
-    from kproto_server.faults.active_rules import Rule
     from kproto_server.faults.rule import FaultRule
+    from kproto_server.faults.rules import Rule
     from kproto_server.network.server import Server
 
 

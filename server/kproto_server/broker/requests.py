@@ -9,7 +9,7 @@ from kproto_server.broker.waiting import NotYet, Wait, blocking, check_count, in
 from kproto_server.observation.logged import LoggedRequest, logged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kproto_server.broker.request_filter import RequestFilter
     from kproto_server.broker.thread import RunInBrokerThread
@@ -24,8 +24,10 @@ class BrokerRequests:
         RuntimeError: (from all methods) the broker keeps no requests (``requests_kept=0``).
     """
 
-    def __init__(self, run: RunInBrokerThread) -> None:
+    def __init__(self, run: RunInBrokerThread, subjects: Callable[[], Subjects]) -> None:
+        """``subjects``: returns what conditions on requests need to know."""
         self._run = run
+        self.subjects: Callable[[], Subjects] = subjects
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return map(logged, self._entries())
@@ -97,7 +99,7 @@ class BrokerRequests:
         self._run(lambda server: log_of(server).clear())
 
     def _found(self, wanted: Mapping[str, Any], others: tuple[str, ...]) -> tuple[LoggedRequest, ...]:
-        is_met = request_filter(wanted, self._run(subjects_of), others)
+        is_met = request_filter(wanted, self.subjects(), others)
         return tuple(filter(is_met, self))
 
     def _entries(self) -> list[Entry]:

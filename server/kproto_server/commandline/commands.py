@@ -29,11 +29,14 @@ FAULT_OPTIONS = (
     Option("--forward-commits", "", "each broker accepts the commits of all groups, as no real one does"),
     Option("--conditional-commits", "", "commits may name the offset that they expect, as for no real broker"),
 )
+CONTROL_HOST = Option(
+    "--control-host", "HOST", f"address of the control port (default {DEFAULT_HOST}; others need a token)"
+)
 CONTROL_OPTIONS = (
     Option("--control-port", "PORT", "control clock, nodes, faults ... over HTTP on this port, 0: a free one"),
-    Option("--control-host", "HOST", f"address of the control port (default {DEFAULT_HOST}; others need a token)"),
+    CONTROL_HOST,
 )
-CONTROL_FILE = Option("--control-file", "FILE", "while the broker serves, has the control port's URL, and its token")
+CONTROL_FILE = Option("--control-file", "FILE", "while the command serves, has the control port's URL, and its token")
 TLS_OPTIONS = (
     Option(
         "--tls",
@@ -141,6 +144,7 @@ PROXY = Command(
         Option("--upstream-tls-key", "FILE", "its private key (PEM; default: in the same file)"),
         *TLS_OPTIONS,
         Option("--set", "NAME=VALUE", "a setting of TLS towards clients by Kafka's name (ssl.)", repeats=True),
+        FAULTS,
         Option("--capture", "FILE", "write what clients and brokers send, as TCP in a pcap file (Wireshark opens it)"),
         Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
         Option(
@@ -151,6 +155,9 @@ PROXY = Command(
         ),
         Option("--advertised-host", "HOST", "the host that clients receive (default: --host, or this machine's name)"),
         Option("--port-file", "FILE", "while the proxy serves, has the HOST:PORT that stands for --upstream"),
+        Option("--control-port", "PORT", "fault rules, requests, the report ... over HTTP on this port, 0: a free one"),
+        CONTROL_HOST,
+        CONTROL_FILE,
         Option("--kafka-version", "RELEASE", "the release of the cluster; must be given if it is older than 0.10"),
         *REPORT_OPTIONS,
         Option("--quiet", "", "print no report and no events but errors"),

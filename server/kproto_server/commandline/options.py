@@ -113,8 +113,8 @@ class ProxyOptions:
     """The options of `kproto proxy`."""
 
     __slots__ = (
-        "advertised_host", "capture", "host", "kafka_version", "log_level", "port", "port_file", "report", "security",
-        "settings", "upstream", "upstream_tls_ca", "upstream_tls_certificate", "upstream_tls_key",
+        "advertised_host", "capture", "control", "faults", "host", "kafka_version", "log_level", "port", "port_file",
+        "report", "security", "settings", "upstream", "upstream_tls_ca", "upstream_tls_certificate", "upstream_tls_key",
     )  # fmt: skip
 
     def __init__(
@@ -134,6 +134,8 @@ class ProxyOptions:
         security: SecurityOptions | None = None,
         settings: Settings,
         capture: str | None = None,
+        faults: str | None = None,
+        control: ControlOptions | None = None,
     ) -> None:
         self.upstream: tuple[str, int] = upstream
         """Host and port of a broker of the cluster."""
@@ -149,6 +151,10 @@ class ProxyOptions:
         """Those of TLS towards clients."""
         self.capture: str | None = capture
         """File of the capture; None: nothing is captured."""
+        self.faults: str | None = faults
+        """File of fault rules; None: there are none."""
+        self.control: ControlOptions | None = control
+        """None: no control API."""
         self.report: ReportOptions = report
         self.log_level: str = log_level
         """A name in `LOG_LEVELS`."""

@@ -162,6 +162,8 @@ def proxy_options(words: Sequence[str]) -> ProxyOptions:
         security=security,
         settings=settings,
         capture=last(given, "--capture"),
+        faults=last(given, "--faults"),
+        control=_control(PROXY, given),
         kafka_version=_kafka_version(PROXY, given) if "--kafka-version" in given else None,
     )
 

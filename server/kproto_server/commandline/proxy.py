@@ -6,29 +6,41 @@ Exit codes: those of the report; 2 for a cluster that cannot be reached at the s
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import ExitStack
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
 import trio
 
 from kproto.errors import UsageError
+from kproto_server.broker.fault_file import read_items
 from kproto_server.broker.security import Security
 from kproto_server.commandline import logs
 from kproto_server.commandline.output import write
 from kproto_server.commandline.reporting import NOT_WRITTEN, publish, write_files
-from kproto_server.commandline.serve import SHUTDOWN_SIGNALS, AddressFile
+from kproto_server.commandline.serve import REQUESTS_KEPT, SHUTDOWN_SIGNALS, AddressFile
 from kproto_server.configuration.listeners import SSL
+from kproto_server.control.listening import open_port
 from kproto_server.network.accepting import NO_SECURITY
 from kproto_server.observation.observe import Observations
+from kproto_server.observation.request_log import RequestLog
+from kproto_server.proxy.control import Controlled, ProxyService
+from kproto_server.proxy.faults import ProxyRules
+from kproto_server.proxy.keeping import KeptRequests
 from kproto_server.proxy.proxy import Proxy
 from kproto_server.proxy.recording import Recording
 from kproto_server.proxy.upstream import CannotReach, connect, release_of, served_versions, shown_address, tls_context
 from kproto_server.report.model import Report, build
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from kproto_server.commandline.options import ProxyOptions
+    from kproto_server.control.controls import Run
+    from kproto_server.observation.observed import Snapshot
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 REPORT_INTERVAL_S = 5.0
 """How often the files of the report are written while the proxy serves."""
@@ -67,6 +79,14 @@ async def _proxy(options: ProxyOptions) -> int:
         if options.security is not None:
             security = Security(options.security, (options.host, options.advertised_host), options.settings)
             stack.callback(security.close)
+        rules = ProxyRules(kafka_version, now_ms, lambda seed: Random(seed).random)  # noqa: S311 - reproducible
+        if options.faults is not None:
+            add_from_file(rules, options.faults)
+        request_log = RequestLog(REQUESTS_KEPT if options.control is not None else 0, is_on=False)
+        control = None
+        if options.control is not None:
+            control = open_port(options.control.host, options.control.port)
+            stack.callback(control.socket.close)
         recording = _recording(options.capture)
         if recording is not None:
             stack.callback(recording.close)
@@ -81,6 +101,8 @@ async def _proxy(options: ProxyOptions) -> int:
             recording=recording,
             security=NO_SECURITY if security is None else security.of_listener(SSL),
             settings=options.settings,
+            rules=rules,
+            kept=None if control is None else KeptRequests(request_log, wall_ms),
         )
         stack.callback(server.close)
         logs.configure(options.log_level)
@@ -88,25 +110,78 @@ async def _proxy(options: ProxyOptions) -> int:
         file = AddressFile("--port-file", options.port_file, f"{address}\n", command="proxy")
         stack.callback(file.remove)
 
-        def report() -> Report:
+        files = [file]
+        if options.control is not None and control is not None:
+            control_file = AddressFile(
+                "--control-file", options.control.file, control.content, is_private=True, command="proxy"
+            )
+            stack.callback(control_file.remove)
+            files.append(control_file)
+
+        def built(snapshot: Snapshot, target: KafkaVersion | None = None) -> Report:
             return build(
-                observations.snapshot(),
+                snapshot,
                 kafka_version=kafka_version,
-                target=options.report.target,
+                target=target or options.report.target,
                 offsets_retention_minutes=None,
             )
 
+        def report() -> Report:
+            return built(observations.snapshot())
+
+        def report_from_thread(run: Run, target: KafkaVersion | None) -> Report:
+            return built(run(lambda _: observations.snapshot()), target)
+
+        controlled = Controlled(server, rules, request_log, report_from_thread, wall_ms)
+
+        has_file = options.control is not None and options.control.file is not None
         if not options.report.quiet:
             write(
                 sys.stdout,
                 f"kproto: listening on {address}\n"
                 f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n"
-                + ("" if security is None else security.shown(address)),
+                + ("" if security is None else security.shown(address))
+                + ("" if control is None else f"kproto: control API at {control.shown(has_file=has_file)}\n"),
             )
-        if file.write():
-            await _serve(server, signals, lambda: write_files(report(), options.report), recording)
+        if all(file.write() for file in files):
+            await _serve(
+                server,
+                signals,
+                lambda: write_files(report(), options.report),
+                recording,
+                None if control is None else partial(control.serve_service, lambda: ProxyService(controlled)),
+            )
     exit_code = publish(report(), options.report, "proxy")
-    return file.exit_code or (NOT_WRITTEN if recording is not None and recording.has_failed else exit_code)
+    if recording is not None and recording.has_failed:
+        exit_code = NOT_WRITTEN
+    return max(file.exit_code for file in files) or exit_code
+
+
+def wall_ms() -> int:
+    """Return the time since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def now_ms() -> int:
+    """Return the time of fault rules."""
+    return int(trio.current_time() * 1000)
+
+
+def add_from_file(rules: ProxyRules, path: str) -> None:
+    """Add the rules of a YAML file.
+
+    Raises:
+        UsageError: the file can't be read, or a rule is wrong; the text has its number.
+    """
+    try:
+        items = read_items(path)
+    except UsageError as error:
+        raise UsageError(f"--faults: {error}") from None
+    for number, given in enumerate(items, 1):
+        try:
+            rules.add(given)
+        except UsageError as error:
+            raise UsageError(f"--faults: {path}: fault rule {number}: {error}") from None
 
 
 def _recording(path: str | None) -> Recording | None:
@@ -122,9 +197,13 @@ def _recording(path: str | None) -> Recording | None:
 
 
 async def _serve(
-    server: Proxy, signals: AsyncIterator[int], write_report: Callable[[], None], recording: Recording | None
+    server: Proxy,
+    signals: AsyncIterator[int],
+    write_report: Callable[[], None],
+    recording: Recording | None,
+    serve_control: Callable[[], Awaitable[None]] | None,
 ) -> None:
-    """Serve until a signal arrives, and write the report meanwhile.
+    """Serve until a signal arrives, also the control port, and write the report meanwhile.
 
     Cancellation: all connections are closed; a report that is being written is finished first.
     """
@@ -140,6 +219,8 @@ async def _serve(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.serve)
         nursery.start_soon(write_reports)
+        if serve_control is not None:
+            nursery.start_soon(serve_control)
         async for _ in signals:
             break
         nursery.cancel_scope.cancel()

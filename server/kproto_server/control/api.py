@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import trio
 from trio.lowlevel import RunVar
 
 from kproto.errors import KprotoError
-from kproto_server.broker.controls import BrokerControls
 from kproto_server.broker.own_requests import RequestRefused
 from kproto_server.control.message import HttpResponse, json_response, problem_response
 from kproto_server.control.operations import at
@@ -22,10 +21,10 @@ from kproto_server.network.listening import CannotListen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto_server.broker.thread import RunInBrokerThread
+    from kproto_server.control.controls import Controls, Run
     from kproto_server.control.message import HttpRequest
     from kproto_server.control.operation import Operation
-    from kproto_server.network.server import Server
+    from kproto_server.control.service import Service
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -44,6 +43,7 @@ class _Abandoned(KprotoError):
 class Call(NamedTuple):
     """A call of an operation, checked."""
 
+    service: Service
     operation: Operation
     arguments: dict[str, object]
 
@@ -52,18 +52,18 @@ class Call(NamedTuple):
         """Whether it may take long."""
         return self.operation.waits
 
-    async def perform(self, access: RunInBrokerThread) -> HttpResponse | EventStream:
+    async def perform(self, access: Run) -> HttpResponse | EventStream:
         """Perform the operation in a worker thread, and return its response, also if it fails.
 
         Cancellation:
             A wait ends at its next look at the broker; another operation takes effect.
         """
-        return await in_worker(access, self._response)
+        return await in_worker(self.service, access, self._response)
 
-    def _response(self, broker: BrokerControls) -> HttpResponse | EventStream:
+    def _response(self, controls: Controls) -> HttpResponse | EventStream:
         """Return the response; runs in a worker thread."""
         try:
-            return self._converted(self.operation.call(broker, self.arguments))
+            return self._converted(self.operation.call(controls, self.arguments))
         except Problem as problem:
             return problem_response(problem)
         except _Abandoned:
@@ -88,7 +88,7 @@ class Call(NamedTuple):
         if isinstance(value, EventStream):
             return value
         if isinstance(value, RenderedReport):
-            return HttpResponse(result.status, value.content.encode(), value.content_type)
+            return HttpResponse(result.status, value.content.encode(), value.content_type, value.headers)
         if isinstance(value, str):
             return HttpResponse(result.status, value.encode(), result.content_type)
         if result.status == HTTPStatus.NO_CONTENT:
@@ -96,24 +96,24 @@ class Call(NamedTuple):
         return json_response(value, result.status)
 
 
-async def in_worker(access: RunInBrokerThread, work: Callable[[BrokerControls], T]) -> T:
+async def in_worker(service: Service, access: Run, work: Callable[[Any], T]) -> T:
     """Run a function in a worker thread, which reaches a broker between two requests; return its result.
 
-    ``access``: how a worker thread reaches it.
+    ``access``: how a worker thread reaches it. ``work``: gets the controls of the service.
 
     Cancellation:
         The function ends at its next look at the broker.
     """
     is_abandoned = False
 
-    def run(action: Callable[[Server], U]) -> U:
+    def run(action: Callable[[Any], U]) -> U:
         if is_abandoned:
             raise _Abandoned
         return access(action)
 
     try:
         return await trio.to_thread.run_sync(
-            work, BrokerControls(run), thread_name=THREAD_NAME, abandon_on_cancel=True, limiter=_threads()
+            work, service.controls(run), thread_name=THREAD_NAME, abandon_on_cancel=True, limiter=_threads()
         )
     finally:
         is_abandoned = True
@@ -129,13 +129,13 @@ def _threads() -> trio.CapacityLimiter:
         return limiter
 
 
-def call_of(request: HttpRequest) -> Call:
+def call_of(service: Service, request: HttpRequest) -> Call:
     """Return the call that a request asks for.
 
     Raises:
         Problem: there is no such operation, or its arguments are wrong.
     """
-    operations = at(request.path)
+    operations = at(service.operations, request.path)
     if not operations:
         raise not_found(f"there is nothing at {request.target.partition('?')[0][:200]}: GET /openapi.json lists all")
     method = "GET" if request.method == "HEAD" else request.method
@@ -146,7 +146,7 @@ def call_of(request: HttpRequest) -> Call:
     if operation.has_body:
         if request.query:
             raise bad_request("the arguments are in the body, a JSON object, not in the query")
-        return Call(operation, operation.checked(in_path, request.json_object))
+        return Call(service, operation, operation.checked(in_path, request.json_object))
     if request.body:
         raise bad_request("the arguments are in the query, not in the body")
-    return Call(operation, operation.checked(in_path | request.query, {}))
+    return Call(service, operation, operation.checked(in_path | request.query, {}))

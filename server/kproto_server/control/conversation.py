@@ -13,17 +13,16 @@ import trio
 
 from kproto.errors import KprotoError
 from kproto_server.control.api import call_of, in_worker
-from kproto_server.control.brokers import access_to, split
 from kproto_server.control.message import HttpRequest, HttpResponse, problem_response
 from kproto_server.control.page_files import page_file
 from kproto_server.control.problem import Problem
 from kproto_server.control.stream import EventStream
 
 if TYPE_CHECKING:
-    from kproto_server.broker.thread import RunInBrokerThread
     from kproto_server.control.admission import Admission
     from kproto_server.control.api import Call
-    from kproto_server.network.server import Server
+    from kproto_server.control.controls import Run
+    from kproto_server.control.service import Service
 
 logger = logging.getLogger("kproto")
 
@@ -47,15 +46,15 @@ class _Ended(KprotoError):
     """The client has closed the connection, or sends nothing."""
 
 
-async def converse(stream: trio.SocketStream, server: Server, admission: Admission, *, is_busy: bool) -> None:
+async def converse(stream: trio.SocketStream, service: Service, admission: Admission, *, is_busy: bool) -> None:
     """Respond to the requests of one connection until it ends.
 
     Cancellation:
         The request in progress gets no response; the caller closes the stream.
     """
-    conversation = _Conversation(stream)
+    conversation = _Conversation(stream, service)
     try:
-        while await conversation.exchange(server, admission, is_busy):
+        while await conversation.exchange(admission, is_busy):
             pass
     except (_Ended, trio.BrokenResourceError, trio.ClosedResourceError, h11.LocalProtocolError):
         return
@@ -64,12 +63,13 @@ async def converse(stream: trio.SocketStream, server: Server, admission: Admissi
 
 
 class _Conversation:
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.SocketStream, service: Service) -> None:
         self._stream = stream
+        self._service = service
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MAX_BYTES)
         self._is_head: bool = False
 
-    async def exchange(self, server: Server, admission: Admission, is_busy: bool) -> bool:
+    async def exchange(self, admission: Admission, is_busy: bool) -> bool:
         """Respond to one request; return whether another one may come.
 
         Cancellation:
@@ -80,14 +80,15 @@ class _Conversation:
             if is_busy:
                 raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections are open: close one, or wait")
             request = await self._request()
-            number, inner = split(request)
-            file = page_file(inner)
+            service = self._service
+            number, inner = service.split(request)
+            file = page_file(inner) if service.has_page else None
             if file is not None:
                 admission.check_host(request)
                 response = file
             else:
                 admission.check(request)
-                response = await self._respond(access_to(server, number), call_of(inner))
+                response = await self._respond(service.access(number), call_of(service, inner))
         except Problem as problem:
             response = problem_response(problem)
         except h11.RemoteProtocolError as error:
@@ -167,7 +168,7 @@ class _Conversation:
             self._http.next_event()  # raises if a request has begun
             raise _Ended
 
-    async def _respond(self, access: RunInBrokerThread, call: Call) -> HttpResponse:
+    async def _respond(self, access: Run, call: Call) -> HttpResponse:
         """Return the response, or send a stream; give up a wait and a stream if the client hangs up meanwhile.
 
         Cancellation:
@@ -187,7 +188,7 @@ class _Conversation:
                 return result
         raise _Ended
 
-    async def _send_stream(self, stream: EventStream, access: RunInBrokerThread) -> None:
+    async def _send_stream(self, stream: EventStream, access: Run) -> None:
         """Send a stream of events; the connection ends with it.
 
         Cancellation:
@@ -200,7 +201,7 @@ class _Conversation:
         end = trio.current_time() + stream.timeout_s
         while True:
             began = trio.current_time()
-            events = await in_worker(access, stream.look)
+            events = await in_worker(self._service, access, stream.look)
             taken_s = trio.current_time() - began
             await self._send_all(self._http.send(h11.Data(data=events)) or b"")
             pause_s = max(LOOK_S, LOOK_SHARE * taken_s)

@@ -13,9 +13,11 @@ from kproto_server.network.listening import CannotListen, bracketed, listen
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
     import trio
 
+    from kproto_server.control.service import Service
     from kproto_server.network.server import Server
 
 logger = logging.getLogger("kproto")
@@ -85,6 +87,23 @@ class ControlPort(NamedTuple):
         """Accept connections until the broker stops, and close the socket.
 
         Cancellation:
+            As of `serve_service`.
+        """
+
+        def service() -> Service:
+            from kproto_server.control.broker_service import BrokerService  # the first connection imports all else
+
+            return BrokerService(server)
+
+        await self.serve_service(service)
+
+    async def serve_service(self, make: Callable[[], Service]) -> None:
+        """Accept connections until canceled, and close the socket.
+
+        Args:
+            make: returns what the port controls; called for each connection.
+
+        Cancellation:
             All connections are closed; a request in progress gets no response.
         """
         import trio
@@ -95,14 +114,14 @@ class ControlPort(NamedTuple):
         async def serve_connection(stream: trio.SocketStream) -> None:
             nonlocal open_count
             from kproto_server.control.admission import Admission
-            from kproto_server.control.conversation import converse  # the first connection imports all else
+            from kproto_server.control.conversation import converse
 
             admission = Admission(is_loopback(self.socket.getsockname()[0]), self.token)
             open_count += 1
             try:
                 if open_count > 2 * CONNECTIONS_MAX:
                     return
-                await converse(stream, server, admission, is_busy=open_count > CONNECTIONS_MAX)
+                await converse(stream, make(), admission, is_busy=open_count > CONNECTIONS_MAX)
             finally:
                 open_count -= 1
                 stream.socket.close()

@@ -8,9 +8,8 @@ from kproto_server.report.model import api_name, error_name
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from kproto_server.broker.controls import BrokerControls
     from kproto_server.network.server import Server
     from kproto_server.report.model import Report
 
@@ -27,26 +26,27 @@ class Metric(NamedTuple):
     """By labels."""
 
 
-def render(broker: BrokerControls, report: Report) -> str:
-    """Return all metrics; ``report`` says which requests a target release refuses."""
-    return "".join(_lines(metric) for metric in (*broker.run(_gauges), *_counters(report)))
+def render(gauges: Iterable[Metric], report: Report) -> str:
+    """Return gauges, and the counters of a report, which says which requests a target release refuses."""
+    return "".join(_lines(metric) for metric in (*gauges, *_counters(report)))
 
 
-def _gauges(server: Server) -> list[Metric]:
+def gauges(server: Server) -> list[Metric]:
+    """Return what a broker has at this moment; runs in its thread."""
     cluster, coordinator = server.state.cluster, server.state.coordinator
     group_ids = {group.group_id for group in coordinator.groups} | set(coordinator.offsets.group_ids())
     partitions = [partition for topic in cluster.topics.values() for partition in topic.partitions]
     offline = sum(1 for one in partitions if one.leader not in cluster.nodes)
     found = [
-        _gauge("kafka_controller_kafkacontroller_activebrokercount", "Nodes that run.", len(cluster.alive_nodes())),
-        _gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics.", len(cluster.topics)),
-        _gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions.", len(partitions)),
-        _gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader.", offline),
-        _gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups.", len(group_ids)),
-        _gauge(
+        gauge("kafka_controller_kafkacontroller_activebrokercount", "Nodes that run.", len(cluster.alive_nodes())),
+        gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics.", len(cluster.topics)),
+        gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions.", len(partitions)),
+        gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader.", offline),
+        gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups.", len(group_ids)),
+        gauge(
             "kafka_coordinator_group_groupmetadatamanager_numoffsets", "Committed offsets.", len(coordinator.offsets)
         ),
-        _gauge("kproto_clock_seconds", "The broker's time since the epoch.", server.loop.clock.now_ms() / 1000),
+        gauge("kproto_clock_seconds", "The broker's time since the epoch.", server.loop.clock.now_ms() / 1000),
     ]
     connections: dict[Labels, float] = {
         (("broker", str(node_id)),): float(len(listener.transports))
@@ -56,7 +56,8 @@ def _gauges(server: Server) -> list[Metric]:
     return [*found, Metric(name, "gauge", "Open connections of clients.", connections)]
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def gauge(name: str, text: str, value: float) -> Metric:
+    """Return a gauge without labels."""
     return Metric(name, "gauge", text, {(): float(value)})
 
 

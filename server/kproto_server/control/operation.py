@@ -15,7 +15,7 @@ from kproto_server.control.schema import KNOWN, Schema, problem_of, schema_of, t
 from kproto_server.faults.rule import FaultRule
 
 if TYPE_CHECKING:
-    from kproto_server.broker.controls import BrokerControls
+    from kproto_server.control.controls import Controls
     from kproto_server.control.results import Result
 
 LIMITS: dict[str, Schema] = {
@@ -64,7 +64,7 @@ class Operation:
 
     Args:
         method, path: the route; ``{name}`` in the path is an argument.
-        function: a function of `BrokerControls`, or a method of one of its parts.
+        function: a function of `BrokerControls` or of other controls, or a method of one of their parts.
         result: how its result becomes JSON.
         is_passive: whether it may be called all the time, by monitoring: the broker need not keep requests for it.
         of: the name of the part of `BrokerControls`; empty: the function has `BrokerControls` as its first argument.
@@ -140,11 +140,11 @@ class Operation:
                 raise bad_request(f"{self.method} {self.path} needs {name}")
         return given
 
-    def call(self, broker: BrokerControls, arguments: Mapping[str, object]) -> object:
+    def call(self, controls: Controls, arguments: Mapping[str, object]) -> object:
         """Perform the operation and return its result, as JSON values."""
         if not self._is_passive:
-            broker.requests.begin()
-        target = getattr(broker, self._of) if self._of else broker
+            controls.requests.begin()
+        target = getattr(controls, self._of) if self._of else controls
         return self.result.convert(self.function(target, **arguments))
 
 

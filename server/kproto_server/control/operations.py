@@ -407,8 +407,8 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-def at(path: Iterable[str]) -> Mapping[str, tuple[Operation, dict[str, str]]]:
+def at(operations: Iterable[Operation], path: Iterable[str]) -> Mapping[str, tuple[Operation, dict[str, str]]]:
     """Return the operations of a path, by method, with the arguments that are in the path."""
     segments = tuple(path)
-    found = ((one, one.path_arguments(segments)) for one in OPERATIONS)
+    found = ((one, one.path_arguments(segments)) for one in operations)
     return {one.method: (one, arguments) for one, arguments in found if arguments is not None}

@@ -7,7 +7,6 @@ from collections.abc import Sequence  # read by `get_type_hints`
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 
 from kproto_server.broker.request_filter import RequestFilter, request_filter  # read by `get_type_hints`
-from kproto_server.broker.requests import subjects_of
 from kproto_server.control.overview import node_list
 from kproto_server.control.problem import not_found
 from kproto_server.control.results import RequestPage
@@ -159,7 +158,7 @@ def events(broker: BrokerControls, *, timeout_s: float = WAIT_MAX_S, **wanted: U
 
     It is made for that page: names and content of its events may change. The stream ends after ``timeout_s``.
     """
-    request_filter(wanted, broker.run(subjects_of))
+    request_filter(wanted, broker.requests.subjects())
     return EventStream(wanted, timeout_s)
 
 
@@ -198,6 +197,7 @@ class RenderedReport(NamedTuple):
 
     content: str
     content_type: str
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 CONTENT_TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8"}
@@ -211,9 +211,14 @@ def report(
     Raises:
         UnknownKafkaVersion: no release has this name.
     """
+    return rendered(report_on(broker, target), format)
+
+
+def rendered(report: Report, format: Literal["json", "md", "html"]) -> RenderedReport:
+    """Return a report in one of its formats."""
     from kproto_server.report import files
 
-    return RenderedReport(files.render(report_on(broker, target), f"report.{format}"), CONTENT_TYPES[format])
+    return RenderedReport(files.render(report, f"report.{format}"), CONTENT_TYPES[format])
 
 
 def report_on(broker: BrokerControls, target: str | None) -> Report:
@@ -242,9 +247,9 @@ def metrics(broker: BrokerControls, *, target: str | None = None) -> str:
     Raises:
         UnknownKafkaVersion: no release has this name.
     """
-    from kproto_server.control.metrics import render
+    from kproto_server.control.metrics import gauges, render
 
-    return render(broker, report_on(broker, target))
+    return render(broker.run(gauges), report_on(broker, target))
 
 
 class PartitionOffset(TypedDict):

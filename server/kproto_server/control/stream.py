@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.errors import ProtocolError
 from kproto_server.broker.request_filter import request_filter
-from kproto_server.broker.requests import log_of, subjects_of
+from kproto_server.broker.requests import log_of
 from kproto_server.control.overview import overview
 from kproto_server.control.results import request_json
 from kproto_server.control.timeline import events_of, is_of_group
@@ -113,7 +113,7 @@ class EventStream:
     def _condition(self, broker: BrokerControls) -> Callable[[LoggedRequest], bool]:
         if not self._wanted:
             return lambda request: True
-        return request_filter(self._wanted, broker.run(subjects_of))
+        return request_filter(self._wanted, broker.requests.subjects())
 
     def _rows(self, entries: Sequence[Entry], is_met: Callable[[LoggedRequest], bool]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

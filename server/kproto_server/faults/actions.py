@@ -33,13 +33,12 @@ from kproto_server.requests.deferred import (
 from kproto_server.throttling.responses import throttled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kproto.message import Request
     from kproto_server.cluster.node import Node
-    from kproto_server.faults.changes import Leaders
     from kproto_server.faults.rule import Action
-    from kproto_server.requests.context import RequestContext
+    from kproto_server.faults.rules import Circumstances, Rule
     from kproto_server.requests.deferred import Result
 
 PRODUCE = 0
@@ -51,19 +50,29 @@ NEGATIVE = 0x80
 class Faulty(NamedTuple):
     """A request that a rule acts on."""
 
-    action: Action
+    rule: Rule
     selection: Selection
-    leaders: Leaders
-    """Those of the time at which the rule was added."""
     request: Request
     known: Request
     """The request with all that it is about: an incremental Fetch does not name the partitions of its session."""
-    context: RequestContext
+    context: Circumstances
+    nodes: Mapping[int, Node]
+    """The nodes of the broker; empty: rules name none."""
     perform: Callable[[Request], Result]
     """Has the handler handle a request."""
+    perform_at_once: Callable[[], Result]
+    """Has the handler handle ``request`` without waiting for records: brokers do not wait if there is an error."""
     now_ms: Callable[[], int]
-    reason: str
-    """Why the connection closes, for the log."""
+
+    @property
+    def action(self) -> Action:
+        """What the rule does."""
+        return self.rule.rule.action
+
+    @property
+    def reason(self) -> str:
+        """Why the connection closes, for the log."""
+        return f"fault rule {self.rule.number}"
 
 
 def act(faulty: Faulty) -> Result:
@@ -162,7 +171,7 @@ def _error(faulty: Faulty, performed: Result | None) -> Result:
     items = ErrorItems(action.value, faulty.selection, target, key, version)
     additions = items.made_from(faulty.known)
     if performed is None and key in READS:
-        performed = _at_once(faulty.perform(faulty.request))
+        performed = faulty.perform_at_once()
     elif performed is None:
         rest = items.without(faulty.request)
         performed = empty_response(key, version) if rest is None else faulty.perform(rest)
@@ -199,8 +208,8 @@ def _response_in(result: Result) -> Response | None:
     return result if isinstance(result, Response) else None
 
 
-def _at_once(result: Result) -> Result:
-    """Return what a request that would wait for records has now: brokers do not wait if there is an error."""
+def at_once(result: Result) -> Result:
+    """Return what a request that would wait for records has now."""
     while isinstance(result, DelayedOperation):
         if result.completion is not None:
             result.completion.is_abandoned = True
@@ -242,7 +251,9 @@ def _changed(faulty: Faulty, result: Result) -> Result:
 
 
 def _throttled(faulty: Faulty, response: Response, throttle_ms: int) -> Result:
-    return throttled(changes.throttled(response, throttle_ms), throttle_ms, faulty.now_ms(), faulty.context)
+    return throttled(
+        changes.throttled(response, throttle_ms), throttle_ms, faulty.now_ms(), faulty.context.kafka_version
+    )
 
 
 def _truncated(faulty: Faulty, frame: bytes) -> Piece:
@@ -262,8 +273,9 @@ def _with_negative_size(frame: bytes) -> Piece:
 
 def _redirected(faulty: Faulty, response: Any) -> Response:
     """Return a response with other leaders or coordinators: former ones, or the node that the rule names."""
-    action, context, former = faulty.action, faulty.context, faulty.leaders
-    nodes = context.cluster.nodes
+    action, context, former = faulty.action, faulty.context, faulty.rule.leaders
+    listener = context.connection.listener
+    nodes = faulty.nodes
     named = None if action.kind == "stale" else nodes[action.value]
 
     def node_of(key: str, key_type: int) -> Node | None:
@@ -276,6 +288,7 @@ def _redirected(faulty: Faulty, response: Any) -> Response:
         return faulty.selection.has({"name": topic, "partition": partition})
 
     if context.api_key == FIND_COORDINATOR:
-        return changes.with_coordinators(response, faulty.request, context, node_of)  # type: ignore[no-any-return]
+        version = context.api_version
+        return changes.with_coordinators(response, faulty.request, version, listener, node_of)  # type: ignore[no-any-return]
     changed = changes.with_leaders(response, is_about, leader_of)
-    return changes.with_nodes(changed, former.nodes if named is None else (named,), context.connection.listener)  # type: ignore[no-any-return]
+    return changes.with_nodes(changed, former.nodes if named is None else (named,), listener)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The fault rules of a running broker: which one acts on a request, and how they come into its way.
+"""The fault rules of a running broker: how they come into the way of requests.
 
 Theory of operation. A connection asks `Dispatcher.endpoints` for the endpoint of each request. While there are rules,
 this table is another one (`_FaultyEndpoints`): its endpoints are those of the broker, but the handlers of the APIs and
@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.messages import APIS
 from kproto_server import handlers
-from kproto_server.faults.actions import Faulty, act
+from kproto_server.faults.actions import Faulty, act, at_once
 from kproto_server.faults.changes import Leaders
-from kproto_server.faults.rule import API_VERSIONS, METADATA, checked, selection_of
-from kproto_server.observation.conditions import names_meet
-from kproto_server.observation.named import names_in
+from kproto_server.faults.rule import METADATA, checked, selection_of
+from kproto_server.faults.rules import Asked, Rules
 from kproto_server.requests.dispatcher import Endpoints
 from kproto_server.requests.endpoint import perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from kproto.message import Request
     from kproto_server.faults.rule import Checked
+    from kproto_server.faults.rules import Rule
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import Result
     from kproto_server.requests.dispatcher import Dispatcher
@@ -39,75 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kproto")
 
 FETCH, OFFSET_COMMIT = 1, 8
-SOFTWARE_SINCE = 3
-"""The version of ApiVersions from which on clients name their software."""
-
-NO_LEADERS = Leaders({}, {}, ())
-
-
-class Rule:
-    """One rule, with its counts."""
-
-    def __init__(
-        self,
-        number: int,
-        given: Mapping[str, Any],
-        rule: Checked,
-        leaders: Leaders,
-        now_ms: int,
-        random: Callable[[], float],
-    ) -> None:
-        """``random``: returns the next random number from 0 to 1, below 1."""
-        self.number: int = number
-        self.given: dict[str, Any] = dict(given)
-        self.rule: Checked = rule
-        self.leaders: Leaders = leaders
-        self.begins_ms: int = now_ms + rule.after_ms
-        self._random = random
-        self.matched: int = 0
-        """The number of requests that met the conditions in its time."""
-        self.fired: int = 0
-        """The number of requests that the rule has acted on."""
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the rule has acted on as many requests as it may."""
-        return self.rule.times is not None and self.fired >= self.rule.times
-
-    def acts(self, request: Request, context: RequestContext, now_ms: int) -> bool:
-        """Return whether the rule acts on a request, and count it."""
-        rule = self.rule
-        is_in_time = self.begins_ms <= now_ms and (rule.for_ms is None or now_ms < self.begins_ms + rule.for_ms)
-        if self.is_exhausted or not is_in_time or not _is_met(rule, request, context):
-            return False
-        self.matched += 1
-        if self.matched < rule.first or (rule.probability is not None and self._random() >= rule.probability):
-            return False
-        self.fired += 1
-        return True
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name}={value!r}" for name, value in self.given.items())
-
-
-def _is_met(rule: Checked, request: Request, context: RequestContext) -> bool:
-    conditions = rule.conditions
-    if not conditions.may_meet(context.api_key, context.api_version):
-        return False
-    if conditions.fields:
-        info = context.connection
-        found = {
-            "client_id": context.client_id,
-            "software_name": info.software_name,
-            "software_version": info.software_version,
-            "node_id": context.node.node_id,
-        }
-        if context.api_key == API_VERSIONS and context.api_version >= SOFTWARE_SINCE:  # the handler learns them
-            for name in ("software_name", "software_version"):
-                found[name] = getattr(request, f"client_{name}")
-        if any(found[name] != value for name, value in conditions.fields.items()):
-            return False
-    return not conditions.names or names_meet(names_in(request), conditions.names, name_of_topic(context))
 
 
 def name_of_topic(context: RequestContext) -> Callable[[bytes], str | None]:
@@ -118,68 +49,25 @@ def name_of_topic(context: RequestContext) -> Callable[[bytes], str | None]:
     return name_of
 
 
-class ActiveRules:
-    """The rules of one broker process. Only the broker's thread calls it."""
+class ActiveRules(Rules):
+    """The rules of one broker process."""
 
     def __init__(self, dispatcher: Dispatcher, make_random: Callable[[int], Callable[[], float]]) -> None:
-        """``make_random``: returns a function that returns random numbers from 0 to 1, determined by a seed."""
+        """``make_random``: as of `Rules`."""
+        super().__init__(dispatcher.state.clock.now_ms, make_random)
         self._dispatcher = dispatcher
-        self._clock = dispatcher.state.clock
-        self._make_random = make_random
         self._endpoints = dispatcher.endpoints
         """The broker's own."""
-        self._initial: Sequence[Mapping[str, Any]] = ()
-        self._rule_count = 0
-        self.rules: list[Rule] = []
-        """The rules, the oldest one first, also those that act on no request any more."""
 
-    def add(self, given: Mapping[str, Any]) -> Rule:
-        """Add a rule behind the others; return it.
+    def _checked(self, given: Mapping[str, Any]) -> Checked:
+        state = self._dispatcher.state
+        return checked(given, state.kafka_version, state.cluster.nodes)
 
-        Raises:
-            UsageError: the rule is wrong or can never act on a request; the text says why.
-        """
-        cluster = self._dispatcher.state.cluster
-        rule = checked(given, self._dispatcher.state.kafka_version, cluster.nodes)
-        leaders = Leaders.now(cluster) if rule.action.kind == "stale" else NO_LEADERS
-        self._rule_count += 1
-        random = self._make_random(rule.seed)
-        added = Rule(self._rule_count, given, rule, leaders, self._clock.now_ms(), random)
-        self.rules.append(added)
-        self._install()
-        return added
-
-    def add_initial(self, rules: Sequence[Mapping[str, Any]]) -> None:
-        """Add rules that `reset` adds again.
-
-        Raises:
-            UsageError: as for `add`.
-        """
-        self._initial = rules
-        for rule in rules:
-            self.add(rule)
-
-    def remove(self, rule: Rule) -> None:
-        """Remove a rule, if it is there. Requests that it has acted on stay without a response, or delayed."""
-        if rule in self.rules:
-            self.rules.remove(rule)
-            self._install()
-
-    def clear(self) -> None:
-        """Remove all rules."""
-        self.rules.clear()
-        self._install()
-
-    def reset(self) -> None:
-        """Have the rules of the broker's start only, with new counts."""
-        self.clear()
-        self._rule_count = 0
-        self.add_initial(self._initial)
+    def _leaders(self) -> Leaders:
+        return Leaders.now(self._dispatcher.state.cluster)
 
     def _install(self) -> None:
-        """Have the dispatcher ask the rules that may still act on a request, and only for those requests."""
-        dispatcher = self._dispatcher
-        active = [rule for rule in self.rules if not rule.is_exhausted]
+        dispatcher, active = self._dispatcher, self.active
         dispatcher.endpoints = _FaultyEndpoints(self, active, self._endpoints) if active else self._endpoints
         is_about_commits = any(rule.rule.conditions.api_keys in (None, {OFFSET_COMMIT}) for rule in active)
         dispatcher.sync_sharing_keys = () if is_about_commits else handlers.SYNC_SHARING_KEYS
@@ -189,29 +77,27 @@ class ActiveRules:
     def handle(self, active: list[Rule], endpoint: Endpoint, request: Request, context: RequestContext) -> Result:
         """Handle a request as the first rule says that acts on it, or as the broker does."""
         known = known_request(request, context, any(rule.rule.conditions.names for rule in active))
-        now_ms = self._clock.now_ms()
-        rule = next((rule for rule in active if rule.acts(known, context, now_ms)), None)
+        asked = Asked(known, context, context.node.node_id, name_of_topic(context))
+        rule = self.first(active, asked)
         if rule is None:
             return endpoint.handle(request, context)
-        if rule.is_exhausted:
-            self._install()
         info = context.connection
         logger.info("%s %r: %s: fault rule %d", info.client_host, context.client_id, APIS[context.api_key], rule.number)
 
         def handle(request: Request) -> Result:
-            return perform(endpoint.handle, endpoint.fail, request, replace(context, now_ms=self._clock.now_ms()))
+            return perform(endpoint.handle, endpoint.fail, request, replace(context, now_ms=self._now_ms()))
 
         return act(
             Faulty(
-                rule.rule.action,
-                selection_of(rule.rule.conditions, name_of_topic(context)),
-                rule.leaders,
+                rule,
+                selection_of(rule.rule.conditions, asked.name_of_topic),
                 request,
                 known,
                 context,
+                context.cluster.nodes,
                 handle,
-                self._clock.now_ms,
-                f"fault rule {rule.number}",
+                lambda: at_once(handle(request)),
+                self._now_ms,
             )
         )
 

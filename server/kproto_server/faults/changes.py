@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kproto.message import Response
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.node import Node
-    from kproto_server.requests.context import RequestContext
 
 CRC_POSITION_OF_MESSAGES = 12
 BATCHES_MAGIC = 2
@@ -194,7 +193,7 @@ def with_nodes(response: Any, nodes: Iterable[Node], listener: str) -> Any:
 
 
 def with_coordinators(
-    response: Any, request: Any, context: RequestContext, node_of: Callable[[str, int], Node | None]
+    response: Any, request: Any, api_version: int, listener: str, node_of: Callable[[str, int], Node | None]
 ) -> Any:
     """Return a FindCoordinator response with other coordinators; ``node_of``: by key and key type, None: keep it."""
 
@@ -202,9 +201,9 @@ def with_coordinators(
         node = None if one.error_code else node_of(key, request.key_type)
         if node is None:
             return one
-        host, port = node.address(context.connection.listener)
+        host, port = node.address(listener)
         return one.replace(node_id=node.node_id, host=host, port=port)
 
-    if context.api_version < 4:
+    if api_version < 4:
         return changed(response, request.key)
     return response.replace(coordinators=tuple(changed(one, one.key) for one in response.coordinators))

@@ -22,7 +22,8 @@ from kproto_server.throttling.endpoints import install as install_throttling
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from kproto_server.faults.active_rules import ActiveRules, Rule
+    from kproto_server.faults.active_rules import ActiveRules
+    from kproto_server.faults.rules import Rule
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.node_listener import NodeSockets
     from kproto_server.observation.observe import Observations

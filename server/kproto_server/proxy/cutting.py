@@ -10,6 +10,8 @@ broker or the client closes the connection because of them.
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from kproto.framing import FRAME_SIZE_MAX
 
 SIZE_BYTES = 4
@@ -19,9 +21,11 @@ COLLECTED_MAX = SIZE_BYTES + FRAME_SIZE_MAX
 """Bytes of the largest frame that is collected: Kafka's default of ``socket.request.max.bytes``. Larger ones pass
 unread."""
 
+T = TypeVar("T")
 
-class Cutter:
-    """One direction of a connection; a subclass reads the frames."""
+
+class Cutter(Generic[T]):
+    """One direction of a connection; a subclass reads the frames, and may return a `T` in the place of one."""
 
     __slots__ = ("_collected", "_is_lost", "_passing")
 
@@ -32,7 +36,7 @@ class Cutter:
         self._is_lost = False
         """Whether the stream has no frames any more."""
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[bytes | T]:
         """Take the bytes of one read; return what to send on, in order."""
         collected = self._collected
         if not collected and not self._passing and not self._is_lost:
@@ -40,7 +44,7 @@ class Cutter:
                 return [self.whole(data)]  # nearly every read of small frames
         elif self._is_lost:
             return [data]
-        pieces: list[bytes] = []
+        pieces: list[bytes | T] = []
         if self._passing:
             passed = data[: self._passing]
             self._passing -= len(passed)
@@ -99,6 +103,6 @@ class Cutter:
         """Read the beginning of a frame whose rest passes."""
         raise NotImplementedError
 
-    def whole(self, frame: bytes) -> bytes:
+    def whole(self, frame: bytes) -> bytes | T:
         """Read a frame; return what to send for it."""
         raise NotImplementedError

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 from kproto import registry
 from kproto.codes import ErrorCode
@@ -28,6 +28,7 @@ from kproto.runtime import FAILURES, read_uvarint
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.observation.observe import NO_API, shortened
 from kproto_server.proxy.cutting import COLLECTED_MAX, SIZE_BYTES, Cutter
+from kproto_server.proxy.faults import FaultedRequest, faulted
 from kproto_server.proxy.logins import SeenLogin
 from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
 from kproto_server.requests.endpoint import elements_max
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
 
     from kproto.headers import ReceivedHeader
     from kproto_server.observation.observe import Observations
+    from kproto_server.observation.request_log import Entry
+    from kproto_server.proxy.faults import ProxyRules
+    from kproto_server.proxy.keeping import KeptRequests
     from kproto_server.proxy.rewriting import AddressOf
     from kproto_server.requests.context import ConnectionInfo
 
 logger = logging.getLogger("kproto")
 
-PRODUCE, OFFSET_COMMIT, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 0, 8, 17, 18, 36
+PRODUCE, METADATA, OFFSET_COMMIT, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 0, 3, 8, 17, 18, 36
 REFUSALS = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ErrorCode.SASL_AUTHENTICATION_FAILED)
 """Errors of SaslHandshake and of SaslAuthenticate that count as failed authentications."""
 RETENTION_VERSIONS = (2, 3, 4)
@@ -69,6 +73,10 @@ class Pending(NamedTuple):
     """Whether kproto knows the layout of the response."""
     software: tuple[str, str] | None = None
     """The client's software and its version, if the request has them; the broker may refuse them."""
+    entry: Entry | None = None
+    """Its entry in the log of requests; None: it is not kept."""
+    faulted: FaultedRequest | None = None
+    """What takes its response instead of the client; None: the client gets it."""
 
     @property
     def is_token(self) -> bool:
@@ -85,17 +93,23 @@ class Exchanges:
         info: ConnectionInfo,
         served: Mapping[int, tuple[int, int]],
         address_of: AddressOf | None,
+        rules: ProxyRules | None = None,
+        kept: KeptRequests | None = None,
     ) -> None:
         """Count from the first byte of a connection on.
 
         Args:
             served: the API versions of the cluster; empty: not known.
             address_of: None: responses keep the addresses of brokers.
+            rules: fault rules; None: there are none.
+            kept: gets all requests; None: none are kept.
         """
         self.observations: Observations = observations
         self.info: ConnectionInfo = info
         self.served: Mapping[int, tuple[int, int]] = served
         self.address_of: AddressOf | None = address_of
+        self.rules: ProxyRules | None = rules
+        self.kept: KeptRequests | None = kept
         self.pending: deque[Pending] = deque()
         self.client_id: str = ""
         """That of the latest request."""
@@ -134,7 +148,7 @@ class Exchanges:
         return reason
 
 
-class Requests(Cutter):
+class Requests(Cutter[FaultedRequest]):
     """From the client to the broker."""
 
     __slots__ = ("_exchanges", "_has_tokens")
@@ -147,45 +161,70 @@ class Requests(Cutter):
 
     def collects(self, beginning: bytearray, end: int) -> int:
         key, version = int.from_bytes(beginning[4:6], "big"), int.from_bytes(beginning[6:8], "big")
-        if (key == OFFSET_COMMIT and version in RETENTION_VERSIONS) or (
-            key == API_VERSIONS and version >= HAS_SOFTWARE
+        rules = self._exchanges.rules
+        if (
+            (key == OFFSET_COMMIT and version in RETENTION_VERSIONS)
+            or (key == API_VERSIONS and version >= HAS_SOFTWARE)
+            or (rules is not None and rules.about(key, version))
         ):
             return min(end, COLLECTED_MAX)
         return min(end, BEGINNING_BYTES)
 
     def begin(self, beginning: bytes) -> None:
-        self._read(beginning[SIZE_BYTES:])
+        self._read(beginning[SIZE_BYTES:], is_whole=False)
 
-    def whole(self, frame: bytes) -> bytes:
-        self._read(frame[SIZE_BYTES : SIZE_BYTES + self.collects(bytearray(frame[:CORRELATION_END]), len(frame))])
-        return frame
+    def whole(self, frame: bytes) -> bytes | FaultedRequest:
+        read = frame[SIZE_BYTES : SIZE_BYTES + self.collects(bytearray(frame[:CORRELATION_END]), len(frame))]
+        header = self._read(read, is_whole=len(read) == len(frame) - SIZE_BYTES)
+        rules = self._exchanges.rules
+        if header is None or rules is None or rules.is_idle:
+            return frame
+        return self._with_fault(frame, header, rules)
 
-    def _read(self, frame: bytes) -> None:
-        """Count a request, of which at least the beginning is known, and note that its response is pending."""
+    def _with_fault(self, frame: bytes, header: ReceivedHeader, rules: ProxyRules) -> bytes | FaultedRequest:
+        """Return what fault rules make of a request that was counted."""
+        exchanges = self._exchanges
+        found = faulted(frame, header, rules, exchanges.info)
+        if not isinstance(found, FaultedRequest):
+            return frame if found is None else found
+        if found.has_response:
+            pending = exchanges.pending.pop()._replace(faulted=found)
+            exchanges.pending.append(pending)
+            found.on_framed = lambda response: self._exchanges.responses.keep(pending, response)
+        else:
+            pending = Pending(header.correlation_id, header.api_key, header.api_version, exchanges.client_id, False)
+            exchanges.pending.append(pending._replace(faulted=found))
+        return found
+
+    def _read(self, frame: bytes, *, is_whole: bool) -> ReceivedHeader | None:
+        """Count a request, of which at least the beginning is known, and note that its response is pending; return the
+        header if it has one."""
         exchanges = self._exchanges
         try:
             header = read_request_header(frame)
         except ProtocolError:
             self._note_unread(frame)
-            return
+            return None
         key, version, correlation_id, client_id = header.api_key, header.api_version, *header[2:4]
         is_known = version in registry.versions(key)
         if self._has_tokens and not is_known:
             self._note_unread(frame)
-            return
+            return None
         self._has_tokens = key == SASL_HANDSHAKE and version == 0
         client_id = exchanges.client_id = client_id or ""
         exchanges.observations.request(exchanges.info, client_id, key, version)
         exchanges.requested(header, frame)
+        entry = None if exchanges.kept is None else exchanges.kept.add(exchanges.info, frame, is_whole=is_whole)
         software = None
         try:
             if key == PRODUCE and not acks(frame, header):  # newer versions begin alike so far
-                return
+                return header
             if is_known:
                 software = self._read_body(frame, header, client_id)
         except (ProtocolError, *FAILURES):
             pass  # the broker closes the connection
-        exchanges.pending.append(Pending(correlation_id, key, version, client_id, is_known, software))
+        exchanges.pending.append(Pending(correlation_id, key, version, client_id, is_known, software, entry))
+        return header
 
     def _read_body(self, frame: bytes, header: ReceivedHeader, client_id: str) -> tuple[str, str] | None:
         """Count a retention override; return the software and its version of a request that has them."""
@@ -248,7 +287,7 @@ def acks(frame: bytes, header: ReceivedHeader) -> int:
     return int.from_bytes(frame[position : position + 2], "big", signed=True)
 
 
-class Responses(Cutter):
+class Responses(Cutter[Never]):
     """From the broker to the client."""
 
     __slots__ = ("_exchanges",)
@@ -266,6 +305,10 @@ class Responses(Cutter):
     def begin(self, beginning: bytes) -> None:
         request = self._take(beginning)
         self._note_token(request, beginning)
+        if request is not None:
+            self.keep(request, beginning, is_whole=False)
+        if request is not None and request.faulted is not None:
+            request.faulted.received(None)
         if request is not None and request.api_key in BROKER_ARRAYS and request.is_read:
             _warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
 
@@ -274,6 +317,20 @@ class Responses(Cutter):
         if request is None:
             return frame
         self._note_token(request, frame)
+        if request.faulted is not None:
+            request.faulted.received(self._changed(frame, request))
+            return b""
+        changed = self._changed(frame, request)
+        self.keep(request, changed)
+        return changed
+
+    def keep(self, request: Pending, frame: bytes, *, is_whole: bool = True) -> None:
+        """Have the log of requests keep a response, or its beginning."""
+        if request.entry is not None and self._exchanges.kept is not None:
+            self._exchanges.kept.responded(request.entry, frame[SIZE_BYTES:], is_whole=is_whole)
+
+    def _changed(self, frame: bytes, request: Pending) -> bytes:
+        """Return a response as the client gets it, with the proxy's addresses."""
         if not request.is_read:
             if request.api_key in BROKER_ARRAYS:
                 _warn(request, "kproto does not know the version")
@@ -323,11 +380,13 @@ class Responses(Cutter):
         codec = registry.codec(key, version)
         _, position = message_codec(ResponseHeader, codec.response_header_version).decode(frame, SIZE_BYTES)
         response, _ = codec.decode_response(frame, position)
+        if key == METADATA and exchanges.rules is not None:
+            exchanges.rules.learn(response)
         if key == API_VERSIONS:
             exchanges.offered({row.api_key: (row.min_version, row.max_version) for row in response.api_keys})
         if key in (SASL_HANDSHAKE, SASL_AUTHENTICATE) and exchanges.login is not None:
             self._read_login(response, exchanges.login, request.client_id)
-        if codes := error_codes(response):
+        if request.faulted is None and (codes := error_codes(response)):
             exchanges.observations.errors(exchanges.info, request.client_id, key, version, codes)
         changed = response if exchanges.address_of is None else rewritten(response, exchanges.address_of)
         if changed is response:

@@ -17,10 +17,12 @@ import trio
 from kproto_server.configuration.settings import Settings
 from kproto_server.network.accepting import ACCEPT_PAUSE_S, NO_SECURITY
 from kproto_server.network.listening import CannotListen, listen, open_sockets
+from kproto_server.network.tls import TlsSocket
 from kproto_server.observation.observe import NO_API
 from kproto_server.proxy.exchanges import Exchanges
 from kproto_server.proxy.relay import Relay
 from kproto_server.proxy.rewriting import PORT_MAX
+from kproto_server.proxy.sockets import accept_tls
 from kproto_server.proxy.upstream import CannotReach, connect, prepare, shown_address
 from kproto_server.requests.context import ConnectionInfo
 
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto_server.network.accepting import ListenerSecurity
-    from kproto_server.network.tls import TlsSocket
     from kproto_server.observation.observe import Observations
+    from kproto_server.proxy.faults import ProxyRules
+    from kproto_server.proxy.keeping import KeptRequests
     from kproto_server.proxy.recording import RecordedConnection, Recording
     from kproto_server.proxy.rewriting import Address
 
@@ -58,6 +61,8 @@ class Proxy:
         recording: Recording | None = None,
         security: ListenerSecurity = NO_SECURITY,
         settings: Settings | None = None,
+        rules: ProxyRules | None = None,
+        kept: KeptRequests | None = None,
     ) -> None:
         """Listen for the clients of ``upstream``.
 
@@ -69,6 +74,8 @@ class Proxy:
             recording: captures what clients and brokers send; None: nothing does.
             security: TLS of the connections of clients.
             settings: of it; None: the defaults.
+            rules: fault rules; None: there are none.
+            kept: gets all requests; None: none are kept.
 
         Raises:
             CannotListen: the address is in use.
@@ -81,6 +88,8 @@ class Proxy:
         self._recording = recording
         self._security = security
         self._settings = settings or Settings()
+        self._rules = rules
+        self._kept = kept
         (first,) = open_sockets(host, (port,))
         self._port = port
         """The port of the newest listener; 0: each has a free one."""
@@ -95,6 +104,11 @@ class Proxy:
     def addresses(self) -> dict[Address, Address]:
         """Host and port for clients, by the address of their broker; the first one is the bootstrap address."""
         return {broker: (self._advertised_host, sock.getsockname()[1]) for broker, sock in self._sockets.items()}
+
+    @property
+    def connection_count(self) -> int:
+        """The number of open connections of clients."""
+        return int(self._limit.borrowed_tokens)
 
     async def serve(self) -> None:
         """Serve until canceled.
@@ -176,11 +190,16 @@ class Proxy:
             try:
                 client.setblocking(False)
                 prepare(client)
-                with await connect(broker, self._tls) as upstream:
-                    self._note_reached(broker)
-                    captured = None if self._recording is None else self._recording.connection(client, upstream)
-                    with closing(self._secured(client, info)) as secured:
-                        await self._relay(broker, secured, upstream, info, captured)
+                with closing(self._secured(client, info)) as secured:
+                    received = b""
+                    if isinstance(secured, TlsSocket):  # a client whose handshake fails is none of the cluster's
+                        received = await self._first_data(secured)
+                        if not received:
+                            return
+                    with await connect(broker, self._tls) as upstream:
+                        self._note_reached(broker)
+                        captured = None if self._recording is None else self._recording.connection(client, upstream)
+                        await self._relay(broker, secured, upstream, info, captured, received)
             except* CannotReach as group:
                 if broker not in self._unreachable:
                     self._unreachable.add(broker)
@@ -204,6 +223,15 @@ class Proxy:
 
         return self._security.tls_socket(self._security.tls_context(self._settings), client, info, failed)
 
+    async def _first_data(self, secured: TlsSocket) -> bytes:
+        """Return the first data behind the handshake of a client; empty: it is gone, or silent for too long.
+
+        Cancellation: as of `accept_tls`.
+        """
+        with trio.move_on_after(self._settings.int("connections.max.idle.ms") / 1000):
+            return await accept_tls(secured)
+        return b""
+
     def _note_reached(self, broker: Address) -> None:
         if broker in self._unreachable:
             self._unreachable.discard(broker)
@@ -216,19 +244,22 @@ class Proxy:
         upstream: socket.socket,
         info: ConnectionInfo,
         captured: RecordedConnection | None,
+        received: bytes,
     ) -> None:
-        """Relay one connection until it ends, and log an end by the broker.
+        """Relay one connection until it ends, and log an end by the broker or by a fault rule.
 
         Cancellation: as of `Relay.run`; the caller closes the sockets.
         """
-        exchanges = Exchanges(self._observations, info, self._served, self.address_of)
-        relay = Relay(client, upstream, exchanges, captured)
+        exchanges = Exchanges(self._observations, info, self._served, self.address_of, self._rules, self._kept)
+        relay = Relay(client, upstream, exchanges, captured, received)
         try:
             await relay.run()
         finally:
             if captured is not None:
                 captured.closed(by_broker=not relay.has_client_ended)
-        if not relay.has_client_ended:
+        if relay.close_reason is not None:
+            logger.info("%s %r: closed: %s", info.client_host, exchanges.client_id, relay.close_reason)
+        elif not relay.has_client_ended:
             reason = exchanges.broker_closed() or "it may have ended"
             logger.info(
                 "%s %r: the broker %s closed the connection: %s",

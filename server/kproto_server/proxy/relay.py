@@ -2,6 +2,9 @@
 
 Each task sends what it has read before it reads again, so that a client or a broker that does not read stops the other
 side's socket, and nothing is collected beyond `cutting`. Too many requests without a response stop the client, too.
+
+A request that a fault rule acts on (`faults`) waits until all earlier ones have their responses, and later ones wait
+for its end. So the task that moves requests sends the client its response, and responses keep the order of requests.
 """
 
 from __future__ import annotations
@@ -12,9 +15,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kproto_server.network.transport import RESET_AT_CLOSE
+from kproto_server.proxy.faults import FaultedRequest
 from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
+from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kproto_server.network.tls import TlsSocket
     from kproto_server.proxy.exchanges import Exchanges
     from kproto_server.proxy.recording import RecordedConnection
@@ -36,12 +44,19 @@ class Relay:
         broker: socket.socket,
         exchanges: Exchanges,
         captured: RecordedConnection | None = None,
+        received: bytes = b"",
     ) -> None:
+        """``received``: what was read of the client's requests already."""
         self._client = client
         self._broker = broker
         self._exchanges = exchanges
         self._captured = captured
-        self._has_room = trio.Event()
+        self._progress = trio.Event()
+        """Set when responses have gone to the client."""
+        self._received: bytes | None = received or None
+        """The client's next bytes, empty at its end; None: they are still in the socket."""
+        self.close_reason: str | None = None
+        """Why a fault rule has closed the connection."""
         self.has_client_ended: bool = False
         """Whether the client has ended the connection; else the broker has."""
 
@@ -59,20 +74,22 @@ class Relay:
             nursery.cancel_scope.cancel()
 
     async def _move_requests(self, scope: trio.CancelScope) -> None:
-        """Move requests until the client ends; then cancel the scope of the relay after `LAST_REQUESTS_S`.
+        """Move requests until the client or a fault rule ends the connection; then cancel the scope of the relay, after
+        `LAST_REQUESTS_S` for the client.
 
         Cancellation: a piece may have been sent in part.
         """
         exchanges, size = self._exchanges, READ_MIN_BYTES
-        while data := await receive(self._client, size):
+        while data := await self._requests(size):
             size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
             if self._captured is not None:
                 self._captured.sent(data)
-            if not await send(self._broker, exchanges.requests.feed(data)):
+            if not await self._pass_on(exchanges.requests.feed(data)):
+                if self.close_reason is not None:
+                    scope.cancel()
                 return  # the other task reads the broker's last responses, and its end
             while len(exchanges.pending) >= PENDING_MAX:
-                self._has_room = trio.Event()
-                await self._has_room.wait()
+                await self._next_progress()
         self.has_client_ended = True
         with suppress(OSError):  # the broker reads what was sent, then the end: closing the socket could lose requests
             # Not SSLSocket's own method, which would end reading, too.
@@ -91,5 +108,90 @@ class Relay:
             if self._captured is not None:
                 self._captured.received(data)
             pieces = exchanges.responses.feed(data)
-            self._has_room.set()
             has_client = has_client and await send(self._client, pieces)
+            self._progress.set()
+
+    async def _next_progress(self) -> None:
+        """Wait until further responses have gone to the client.
+
+        Cancellation: nothing is left behind.
+        """
+        self._progress = trio.Event()
+        await self._progress.wait()
+
+    async def _requests(self, size: int) -> bytes:
+        """Return the client's next bytes, as `receive` does.
+
+        Cancellation: no bytes are lost.
+        """
+        if self._received is None:
+            return await receive(self._client, size)
+        data, self._received = self._received, None
+        return data
+
+    async def _pass_on(self, pieces: Sequence[bytes | FaultedRequest]) -> bool:
+        """Send requests to the broker, and have fault rules act; return False if the connection ends.
+
+        Cancellation: a part of the requests may have been sent.
+        """
+        plain: list[bytes] = []
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                plain.append(piece)
+            elif await send(self._broker, plain) and await self._act(piece):
+                plain = []
+            else:
+                return False
+        return await send(self._broker, plain)
+
+    async def _act(self, faulted: FaultedRequest) -> bool:
+        """Have a fault rule act on a request, until its response has gone; return False if the connection ends.
+
+        Cancellation: the request or a part of the response may have been sent.
+        """
+        exchanges = self._exchanges
+        while exchanges.pending[0].faulted is not faulted:
+            await self._next_progress()
+        result = faulted.begin()
+        while True:
+            if faulted.to_send is not None:
+                frame, faulted.to_send = faulted.to_send, None
+                if not await send(self._broker, [frame]):
+                    return False
+            if isinstance(result, DelayedOperation):
+                await self._wait(result, faulted)
+                result = result.respond()
+                continue
+            piece = faulted.piece(result, exchanges.observations)
+            if piece.data:
+                await send(self._client, [piece.data])  # that it is gone, its next read shows
+            if piece.close_reason is not None:
+                if piece.resets:
+                    self._client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+                self.close_reason = piece.close_reason
+                return False
+            if piece.then is None:
+                break
+            result = piece.then
+        if exchanges.pending and exchanges.pending[0].faulted is faulted:
+            exchanges.pending.popleft()
+        return True
+
+    async def _wait(self, operation: DelayedOperation, faulted: FaultedRequest) -> None:
+        """Wait for the completion of an operation, for its deadline, or for the end of the client, as a broker does.
+
+        Cancellation: nothing is left behind.
+        """
+        completion = operation.completion
+        if completion is not None and completion.is_complete:
+            return
+        if faulted.is_sent:  # until the broker has responded, also if the client ends
+            while completion is not None and not completion.is_complete:
+                await self._next_progress()
+            return
+        deadline = float("inf") if operation.deadline_ms is None else operation.deadline_ms / 1000
+        with trio.move_on_at(deadline):
+            if self._received is None:
+                self._received = await receive(self._client, READ_MIN_BYTES)
+            if self._received:
+                await trio.sleep_forever()

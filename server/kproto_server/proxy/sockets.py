@@ -77,6 +77,22 @@ async def send(sock: socket.socket | TlsSocket, pieces: list[bytes]) -> bool:
     return True
 
 
+async def accept_tls(sock: TlsSocket) -> bytes:
+    """Return the first data of a client, once its handshake has ended; empty if the client is gone.
+
+    Cancellation: the handshake is not finished; the caller closes the socket.
+    """
+    while sock.version is None:
+        await trio.lowlevel.wait_readable(sock)
+        try:
+            return sock.recv(READ_MIN_BYTES)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return b""
+    return await receive(sock, READ_MIN_BYTES)
+
+
 async def begin_tls(sock: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
     """Return a socket with TLS instead of a connected one, which belongs to it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from kproto import registry
 from kproto.codes import ErrorCode
@@ -94,8 +94,8 @@ class Conversation:
         """That of the latest request."""
         self.listener: Listener = listener
         self.pending: deque[Exchange] = deque()
-        self.requests: Cutter = _Requests(self)
-        self.responses: Cutter = _Responses(self)
+        self.requests: Cutter[Never] = _Requests(self)
+        self.responses: Cutter[Never] = _Responses(self)
 
     def pending_ids(self) -> list[int | None]:
         return [exchange.correlation_id for exchange in self.pending]
@@ -123,7 +123,7 @@ def read(stream: BinaryIO, listener: Listener) -> KafkaConnections:
     return connections
 
 
-class _Whole(Cutter):
+class _Whole(Cutter[Never]):
     """A direction whose frames are collected."""
 
     __slots__ = ("_conversation",)

@@ -9,7 +9,7 @@ from kproto_server.requests.deferred import NO_RESPONSE, DelayedOperation, Large
 
 if TYPE_CHECKING:
     from kproto.message import Response
-    from kproto_server.requests.context import RequestContext
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.deferred import Result
 
 
@@ -23,12 +23,12 @@ class ThrottlingBehavior(VersionBehavior):
         return self.at_least(2, 0)
 
 
-def throttled(response: Response | LargeResponse, throttle_ms: int, now_ms: int, context: RequestContext) -> Result:
+def throttled(response: Response | LargeResponse, throttle_ms: int, now_ms: int, kafka_version: KafkaVersion) -> Result:
     """Return a response behind which the connection is not read for the throttle time.
 
     A large response is sent as it is: the next request of the client is throttled in its place.
     """
-    if not context.behavior(ThrottlingBehavior).mutes_after_response:
+    if not kafka_version.behavior(ThrottlingBehavior).mutes_after_response:
         return DelayedOperation(now_ms + throttle_ms, lambda: response)
     if isinstance(response, LargeResponse):
         return response

@@ -112,7 +112,7 @@ class Throttles:
                 if of_bytes is not None:  # the empty response below has none of these bytes
                     self._cluster.quota_usage.unrecord(of_bytes.key, size, self._window, self._clock.now_ms())
                 result = _empty(result, request)
-            return throttled(_with_time(result, throttle_ms), throttle_ms, self._clock.now_ms(), context)
+            return throttled(_with_time(result, throttle_ms), throttle_ms, self._clock.now_ms(), context.kafka_version)
 
         return then(result, finish)
 
