@@ -77,8 +77,14 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     )
     _directories(replicas)
     _row_output(replicas)
-    versions = _command(jobs, "versions", "client versions that break on a Kafka release, over request reports (JSON)")
-    versions.add_argument("paths", metavar="REPORT", nargs="+", help="a report, or a directory of reports")
+    text = "client versions that break on a Kafka release, over request reports, request logs and captures"
+    versions = _command(jobs, "versions", text)
+    text = "a report (JSON), what kproto audit reads (a request log, a capture, metrics), or a directory of these"
+    versions.add_argument("paths", metavar="FILE", nargs="+", help=text)
+    text = "the release of the brokers, for logs older than 2.8"
+    versions.add_argument("--kafka-version", metavar="RELEASE", help=text)
+    text = "of logs, captures and metrics: what would break on this release (default: the newest)"
+    versions.add_argument("--target", metavar="RELEASE", help=text)
     _row_output(versions)
     tables = _command(jobs, "tables", "write the log to tables, or append new rows to them")
     _directories(tables)

@@ -83,14 +83,18 @@ def _check(options: Namespace) -> None:
     from kproto.logs.locations import is_remote
     from kproto.logs.log_dirs import is_many, log_dirs
     from kproto.logs.remote import check_written
+    from kproto.spark.audited import split
     from kproto.spark.delta import is_delta
     from kproto.spark.inputs import is_tables
 
     command = options.program.of(options.job)
     if options.job == "versions":
         for path in map(Path, options.paths):
-            if not path.exists() or (path.is_dir() and next(path.rglob("*.json"), None) is None):
-                raise CommandLineError(f"{command}: {path}: not a report, and not a directory of reports (NAME.json)")
+            if not path.exists() or not any(split([str(path)])):
+                raise CommandLineError(
+                    f"{command}: {path}: not a report, and not a directory of reports (NAME.json), request logs "
+                    "(NAME.log), captures (NAME.pcap) or metrics (NAME.prom)"
+                )
     elif is_many(options.dir):
         for one in log_dirs(options.dir):
             find_partitions(one, None)
@@ -223,13 +227,14 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.output import ordered
     from kproto.spark.words import plural
 
-    reports = read_reports(spark, [str(Path(path).absolute()) for path in options.paths])
-    seen = {row["path"]: row["schema"] for row in reports.select("path", "schema").collect()}
-    for path, schema in seen.items():
+    given = {"--kafka-version": options.kafka_version, "--target": options.target}
+    words = [f"{name}={value}" for name, value in given.items() if value is not None]
+    reports = read_reports(spark, [str(Path(path).absolute()) for path in options.paths], words)
+    seen = reports.select("path", "schema", "problem").collect()
+    for path, schema, problem in seen:
         if schema != SCHEMA:
-            raise CommandLineError(
-                f"{options.program.of(options.job)}: {path}: not a request report of schema {SCHEMA}"
-            )
+            reason = f"{path}: not a request report of schema {SCHEMA}" if problem is None else problem
+            raise CommandLineError(f"{options.program.of(options.job)}: {reason}")
     _print_line(f"{options.program.name}: {plural(len(seen), 'report')}")
     _write_rows(ordered(versions(reports), VERSIONS_ORDER), options)
 

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from shutil import copyfile
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +19,7 @@ from kproto.errors import NoLog
 from kproto.spark import cli
 from kproto.spark.commands import JOBS
 from kproto.spark.delta import check_delta
+from tests.commandline.commands import kproto
 from tests.fixture_files import FIXTURES, offsets_log
 from tests.spark.scans import Command, Run
 
@@ -164,6 +166,30 @@ def test_versions_over_reports(run_embedded: Command, tmp_path: Path) -> None:
     code, _, err = run_embedded("versions", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
     assert "b.json: not a request report of schema 1" in err
+
+
+def test_versions_over_logs_and_captures(run_embedded: Command, tmp_path: Path) -> None:
+    """Each file is audited by itself, as `kproto audit` reads it, whatever its kind."""
+    (tmp_path / "rolled").mkdir()
+    log = (FIXTURES / "request-logs/4.4.0.log").read_bytes()
+    (tmp_path / "rolled/kafka-request.log.2026-11-26-10").write_bytes(log)
+    copyfile(FIXTURES / "copies/3.9.2/kafka-node.pcap.gz", tmp_path / "kafka-node.pcap.gz")
+    (tmp_path / "notes.txt").write_text("no input")
+    code, out, err = run_embedded("versions", tmp_path, "--format", "jsonl", "--target", "4.0")
+    assert (code, "2 reports" in err) == (0, True)
+    rows = [json.loads(line) for line in out.splitlines()]
+    (fetch,) = (row for row in rows if (row["client_id"], row["api"]) == ("kafka-node-client", "Fetch"))
+    assert (fetch["verdict"], fetch["target"], fetch["runs"]) == ("breaks", "4.0", 1)
+    audit = tmp_path / "audit.json"
+    assert kproto("audit", *map(str, tmp_path.rglob("*k*[0gz]")), "--report", str(audit)).returncode == 0
+    counted = sum(row["count"] for client in json.loads(audit.read_text())["clients"] for row in client["requests"])
+    assert sum(row["requests"] for row in rows) == counted
+
+    copyfile(FIXTURES / "request-logs/2.0.1.log", tmp_path / "old.log")
+    code, _, err = run_embedded("versions", tmp_path / "old.log")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "old.log' is of a Kafka older than 2.8: give its release, for example --kafka-version 2.0" in err
+    assert run_embedded("versions", tmp_path / "old.log", "--kafka-version", "2.0")[0] == 0
 
 
 def test_a_report_of_a_recorded_log(run: Run, run_embedded: Command, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.spark import jobs
 from kproto.spark.jobs.versions import read_reports
 from kproto.spark.schemas import HOT_PARTITIONS, LAG, REBALANCES, VERSIONS
+from tests.fixture_files import FIXTURES
 from tests.spark.duck import assert_rows
 from tests.spark.rows import Log, Row, at, batch, frame, group, group_gone
 
@@ -117,6 +118,11 @@ def test_versions_over_many_reports(either: SparkSession, tmp_path: Path) -> Non
         (None, None, "older", "4.0", 1, "Fetch", 3, "breaks", 1, 5, "0.8.0", "3.9", None, None),
     ]
     assert_rows(jobs.versions(read_reports(either, [str(tmp_path)])), VERSIONS, expected)
+    log = tmp_path / "broker-1.log"  # audited by a worker
+    log.write_bytes((FIXTURES / "request-logs/4.4.0.log").read_bytes())
+    rows = jobs.versions(read_reports(either, [str(tmp_path)], ["--target=4.0"])).collect()
+    assert [row["client_id"] for row in rows if row["verdict"] == "breaks"].count("archive") == 1
+    assert len(rows) > len(expected)
 
 
 def test_the_random_log_has_all_transaction_states_and_tombstones(either: SparkSession) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from kproto.spark.embedded.frame import DataFrame
     from kproto.spark.embedded.session import EmbeddedSession
@@ -35,26 +35,23 @@ SCHEMA: pa.Schema = pa.schema(
         "target": _TEXT,
         "run": pa.struct({"started_at": _TEXT}),
         "clients": pa.list_(_CLIENT),
+        "problem": _TEXT,
         "path": _TEXT,
     }
 )
 
 
-def read_reports(session: EmbeddedSession, paths: Sequence[str]) -> DataFrame:
-    """Read files, or directories of them. A file that is not a report has a null ``schema``."""
-    rows = [row for path in paths for row in _rows(Path(path))]
+def read_reports(session: EmbeddedSession, paths: Sequence[str], audited: Mapping[str, str]) -> DataFrame:
+    """Read files, and the reports of other files by their paths. A file that is not a report has a null ``schema``."""
+    rows = [{"path": Path(path).absolute().as_uri(), **_report(Path(path).read_bytes())} for path in paths]
+    rows += [{"path": path, **_report(report.encode())} for path, report in audited.items()]
     return session.of_arrow(pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
-        yield {"path": file.absolute().as_uri(), **_report(file)}
-
-
-def _report(file: Path) -> dict[str, Any]:
-    """Return the fields of a report that are read; none if the file is something else."""
+def _report(text: bytes) -> dict[str, Any]:
+    """Return the fields of a report that are read; none if the text is something else."""
     try:
-        report = json.loads(file.read_bytes())
+        report = json.loads(text)
         pa.Table.from_pylist([report], schema=SCHEMA)  # checks the types
     except (ValueError, TypeError, AttributeError):
         return {}

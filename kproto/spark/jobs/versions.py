@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from kproto.spark.audited import audit_here, audit_on_workers, split
 from kproto.spark.engine import F, is_embedded
 from kproto.spark.schemas import VERSIONS, select_columns
 
@@ -23,21 +25,35 @@ REPORTS = (
     "schema int, target string, run struct<started_at: string>, "
     "clients array<struct<client_id: string, software_name: string, software_version: string, "
     f"requests: array<{_REQUEST}>>>, "
-    "_corrupt_record string"
+    "problem string, _corrupt_record string"
 )
-"""The fields of a request report (`kproto run --report FILE.json`) that are read."""
+"""The fields of a request report (`kproto run --report FILE.json`) that are read, and why a file was not audited."""
 
 
-def read_reports(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Read request reports: files, or directories of them. A file that is not a report has a null `schema`."""
+def read_reports(spark: SparkSession, paths: Sequence[str], words: Sequence[str] = ()) -> DataFrame:
+    """Read request reports, and audit request logs, captures and metrics (`kproto.spark.audited`): files, or
+    directories of them. A file that is not a report has a null `schema`.
+
+    Args:
+        words: further options of `kproto audit`.
+    """
+    reports, others = split(paths)
     if is_embedded():
         from kproto.spark.embedded.reports import read_reports as read_embedded
 
-        return read_embedded(spark, paths)  # type: ignore[arg-type, return-value]  # a session of the embedded engine
-    files = spark.read.schema(REPORTS).json(
-        list(paths), multiLine=True, pathGlobFilter="*.json", recursiveFileLookup=True
-    )
-    return files.withColumn("path", F.col("_metadata.file_path")).drop("_corrupt_record")
+        return read_embedded(  # type: ignore[return-value]
+            spark,  # type: ignore[arg-type]  # a session of the embedded engine
+            reports,
+            dict(zip(others, audit_here(others, words), strict=True)),
+        )
+    found = []
+    if reports:
+        files = spark.read.schema(REPORTS).json(reports, multiLine=True)
+        found.append(files.withColumn("path", F.col("_metadata.file_path")).drop("_corrupt_record"))
+    if others:
+        read = audit_on_workers(spark, others, words).withColumn("read", F.from_json("report", REPORTS))
+        found.append(read.select("read.*", "path").drop("_corrupt_record").persist())  # else each use audits again
+    return reduce(lambda one, other: one.unionByName(other), found)
 
 
 def versions(reports: DataFrame) -> DataFrame:

@@ -67,10 +67,15 @@ RETENTION = Command(
 )
 MERGE = Command(
     "report merge",
-    "Print the client versions in several request reports (kproto run --report FILE.json): whether a Kafka release\n"
-    "serves them, and in how many runs they were sent. FILE may be a directory of reports.",
+    "Print the client versions in several request reports (kproto run --report FILE.json), and in what kproto audit\n"
+    "reads: whether a Kafka release serves them, and in how many of the files they are. FILE may be a directory.",
     "FILE [FILE ...]",
-    (*_ROWS, _ENGINE),
+    (
+        Option("--kafka-version", "RELEASE", "the release of the brokers, for logs older than 2.8"),
+        Option("--target", "RELEASE", "of logs, captures and metrics: what would break there (default: the newest)"),
+        *_ROWS,
+        _ENGINE,
+    ),
 )
 COMMANDS = {"merge": MERGE}
 JOBS: Mapping[str, str] = {"retention-audit": "retention", "versions": "merge"}
