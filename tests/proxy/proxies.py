@@ -24,6 +24,10 @@ class RunningProxy:
         self.errors = ""
         """What it printed on standard error, after its end."""
 
+    def line(self) -> str:
+        """Return the next line of its standard output."""
+        return line_of(self._process)
+
     def end(self, exit_code: int = 0) -> dict[str, Any]:
         self._process.send_signal(signal.SIGTERM)
         _, self.errors = self._process.communicate(timeout=LIMIT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,13 @@ from kproto_server.report import json_file
 from kproto_server.security.client_settings import CLIENTS, Access, Login
 from kproto_server.security.tls_files import TlsFiles
 from tests.audit.test_same_rows import rows
+from tests.commandline.commands import kproto_started
 from tests.network.raw_client import RawClient
 from tests.network.requests import node_addresses
 from tests.proxy.proxies import RunningProxy, proxy_of
 from tests.report.samples import report_of
 from tests.security.secured_client import SecuredClient
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, wait_until
 
 PLAIN, SCRAM = "PLAIN", "SCRAM-SHA-256"
 PASSWORD = "secret"  # noqa: S105 - of a test
@@ -92,6 +94,11 @@ def test_real_clients_log_in_over_tls_as_at_the_broker(broker: Broker, tmp_path:
     directory = tmp_path / "tls"
     words = (*upstream_tls(broker.tls.files), "--tls", "auto", "--tls-dir", str(directory))
     with proxy_of(broker.bootstrap_servers, tmp_path, *words) as proxy:
+        assert proxy.line().startswith("kproto: security protocol SASL_SSL; ")
+        while not (line := proxy.line()).startswith("sasl."):
+            pass
+        assert line == f"sasl.mechanism={PLAIN}"
+        assert proxy.line().endswith('username="USER" password="PASSWORD";')
         talk(proxy, TlsFiles(str(directory)))
         report = proxy.end()
     own = json.loads(json_file.render(report_of(broker.observations)))
@@ -138,6 +145,28 @@ def test_certificates_of_clients_name_their_principals(plain_broker: Broker, tmp
     }
     reasons = {row["reason"] for client in report["clients"] for row in client["closed"]}
     assert reasons == {"a request without TLS on a listener with TLS", "TLS: peer did not return a certificate"}
+
+
+def test_a_client_without_a_handshake_gets_no_connection_to_the_cluster(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as cluster:
+        host, port = cluster.getsockname()
+        words = ("--tls", "auto", "--tls-dir", str(tmp_path), "--kafka-version", "3.9", "--quiet")
+        port_file = tmp_path / "port"
+        with kproto_started(
+            "proxy", "--upstream", f"{host}:{port}", "--port", "0", "--port-file", str(port_file), *words
+        ):
+            cluster.accept()[0].close()  # at the start, the proxy asks whether the cluster is there
+            wait_until(port_file.exists, "the port file")
+            proxy = port_file.read_text().strip()
+            silent = socket.create_connection(("127.0.0.1", int(proxy.rpartition(":")[2])))
+            with silent, SecuredClient(proxy, trusting(tmp_path)) as client:
+                client.send((MetadataRequest(topics=()), 9))
+                cluster.settimeout(LIMIT_S)
+                with cluster.accept()[0] as connection:
+                    assert connection.recv(4)
+                cluster.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    cluster.accept()
 
 
 def test_a_certificate_that_is_wrong_is_served_as_asked_for(plain_broker: Broker, tmp_path: Path) -> None:

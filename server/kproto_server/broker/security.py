@@ -213,11 +213,17 @@ class Security:
             raise UsageError(f"no settings for {client!r}: give one of {', '.join(CLIENTS)}")
         return settings(self.access(servers, user, mechanism, protocol))
 
-    def shown(self, servers: str) -> str:
-        """Return the settings of all client libraries for people to copy; nothing for PLAINTEXT."""
+    def shown(self, servers: str, login: Login | None = None) -> str:
+        """Return the settings of all client libraries for people to copy; nothing for PLAINTEXT.
+
+        Args:
+            login: to another broker behind this one; None: there is none.
+        """
         if self.is_plaintext or tuple(self._options.mechanisms) == (OAUTHBEARER,):
             return ""
         access = self.access(servers)
+        if login is not None:
+            access = access._replace(login=login)
         files = "" if access.files is None else f"; certificates and keys in {access.files.directory}"
         settings = "".join(f"\n# {client}\n{make(access)}" for client, make in CLIENTS.items())
         return f"kproto: security protocol {access.protocol}{files}\n{settings}\n"

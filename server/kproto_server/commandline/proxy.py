@@ -31,17 +31,28 @@ from kproto_server.proxy.faults import ProxyRules
 from kproto_server.proxy.keeping import KeptRequests
 from kproto_server.proxy.proxy import Proxy
 from kproto_server.proxy.recording import Recording
-from kproto_server.proxy.upstream import CannotReach, connect, release_of, served_versions, shown_address, tls_context
+from kproto_server.proxy.upstream import (
+    CannotReach,
+    connect,
+    mechanisms_of,
+    release_of,
+    served_versions,
+    shown_address,
+    tls_context,
+)
 from kproto_server.report.model import Report, build
+from kproto_server.security.client_settings import Login
+from kproto_server.security.sasl import MECHANISMS, OAUTHBEARER
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
     from kproto_server.commandline.options import ProxyOptions
     from kproto_server.control.controls import Run
     from kproto_server.observation.observed import Snapshot
     from kproto_server.releases.kafka_version import KafkaVersion
 
+SASL_HANDSHAKE = 17
 REPORT_INTERVAL_S = 5.0
 """How often the files of the report are written while the proxy serves."""
 
@@ -134,13 +145,17 @@ async def _proxy(options: ProxyOptions) -> int:
 
         controlled = Controlled(server, rules, request_log, report_from_thread, wall_ms)
 
+        login = None
+        if security is not None and SASL_HANDSHAKE in served and not options.report.quiet:
+            _, newest = served[SASL_HANDSHAKE]
+            login = _login(await mechanisms_of(options.upstream, min(newest, 1), tls))
         has_file = options.control is not None and options.control.file is not None
         if not options.report.quiet:
             write(
                 sys.stdout,
                 f"kproto: listening on {address}\n"
                 f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n"
-                + ("" if security is None else security.shown(address))
+                + ("" if security is None else security.shown(address, login))
                 + ("" if control is None else f"kproto: control API at {control.shown(has_file=has_file)}\n"),
             )
         if all(file.write() for file in files):
@@ -155,6 +170,13 @@ async def _proxy(options: ProxyOptions) -> int:
     if recording is not None and recording.has_failed:
         exit_code = NOT_WRITTEN
     return max(file.exit_code for file in files) or exit_code
+
+
+def _login(mechanisms: Collection[str]) -> Login | None:
+    """Return a login to show in the settings of clients, whose user and password are the cluster's; None: clients need
+    none, or no settings for the mechanisms are known."""
+    known = next((one for one in MECHANISMS if one in mechanisms and one != OAUTHBEARER), None)
+    return None if known is None else Login(known, "USER", "PASSWORD")
 
 
 def wall_ms() -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from kproto.codes import ErrorCode
 from kproto.errors import KprotoError, ProtocolError, UsageError
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
+from kproto.message import Response
+from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kproto_server.network.listening import bracketed
 from kproto_server.proxy.sockets import READ_MIN_BYTES, begin_tls, receive, send
@@ -20,7 +23,10 @@ from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_nam
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kproto.message import Request
     from kproto_server.proxy.rewriting import Address
+
+R = TypeVar("R", bound=Response)
 
 CONNECT_LIMIT_S = 10.0
 """Clients wait 10 s (Java's socket.connection.setup.timeout.ms) to 30 s (librdkafka's)."""
@@ -140,22 +146,56 @@ async def served_versions(address: Address, tls: ssl.SSLContext | None = None) -
     """
     sock = await connect(address, tls)
     try:
-        with trio.move_on_after(RESPONSE_LIMIT_S):
-            await send(sock, [request_frame(ApiVersionsRequest(), 0, correlation_id=1, client_id="kproto-proxy")])
-            reader = FrameReader(RESPONSE_SIZE_MAX_BYTES)
-            while data := await receive(sock, READ_MIN_BYTES):
-                reader.feed(data)
-                for frame in reader.frames():
-                    _, response = read_response(frame, ApiVersionsResponse, 0)
-                    return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
-    except ProtocolError:
-        pass
+        response = await _asked(sock, ApiVersionsRequest(), ApiVersionsResponse, 0)
     finally:
         sock.close()
+    if response is not None:
+        return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
     raise CannotReach(
         f"{shown_address(address)} does not respond to ApiVersions: give the release of a Kafka before 0.10 by "
         "--kafka-version, and the CA of a listener with TLS by --upstream-tls-ca"
     )
+
+
+async def mechanisms_of(address: Address, version: int, tls: ssl.SSLContext | None = None) -> tuple[str, ...]:
+    """Return the mechanisms of SASL that a broker has enabled; none: its listener has no SASL, or it does not respond.
+
+    It is asked for a mechanism without a name, and closes the connection after it has listed those that it has.
+
+    Args:
+        version: of SaslHandshake.
+
+    Raises:
+        CannotReach: it cannot be reached.
+
+    Cancellation: the connection is closed.
+    """
+    sock = await connect(address, tls)
+    try:
+        response = await _asked(sock, SaslHandshakeRequest(mechanism=""), SaslHandshakeResponse, version)
+    finally:
+        sock.close()
+    if response is None or response.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        return ()
+    return response.mechanisms
+
+
+async def _asked(sock: socket.socket, request: Request, api: type[R], version: int) -> R | None:
+    """Send a request; return its response, None if there is none within `RESPONSE_LIMIT_S`.
+
+    Cancellation: the request may have been sent.
+    """
+    reader = FrameReader(RESPONSE_SIZE_MAX_BYTES)
+    try:
+        with trio.move_on_after(RESPONSE_LIMIT_S):
+            await send(sock, [request_frame(request, version, correlation_id=1, client_id="kproto-proxy")])
+            while data := await receive(sock, READ_MIN_BYTES):
+                reader.feed(data)
+                for frame in reader.frames():
+                    return read_response(frame, api, version)[1]
+    except ProtocolError:
+        pass
+    return None
 
 
 def release_of(served: Mapping[int, tuple[int, int]]) -> KafkaVersion:
