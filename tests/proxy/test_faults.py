@@ -41,6 +41,8 @@ from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kproto_server.observation.observe import Observations
 from kproto_server.observation.observed import ErrorsSeen
+from kproto_server.proxy import faults
+from kproto_server.proxy.exchanges import BEGINNING_BYTES
 from kproto_server.proxy.faults import ProxyRules
 from kproto_server.proxy.relay import Relay
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -288,6 +290,17 @@ def test_responses_keep_the_order_of_requests(clock: trio.testing.MockClock) -> 
     run(clock, test)
 
 
+def test_a_broker_that_skips_a_request_does_not_stop_a_rule(clock: trio.testing.MockClock) -> None:
+    async def test() -> None:
+        async with relaying({"api": "Heartbeat", "nth": 2, "error": "NOT_COORDINATOR"}) as ends:
+            await ends.asks((HEARTBEAT, 4), (HEARTBEAT, 4))
+            await ends.broker_gets(HeartbeatRequest, 4)
+            await ends.broker_responds(BEATEN, 4, 2)  # to a request that it has not got
+            assert (await ends.client_gets(HeartbeatRequest, 4, 2)).error_code == ErrorCode.NOT_COORDINATOR
+
+    run(clock, test)
+
+
 def test_a_response_is_sent_in_pieces(clock: trio.testing.MockClock) -> None:
     async def test() -> None:
         async with relaying({"api": "Heartbeat", "chunk_bytes": 1, "chunk_interval_ms": 1_000}) as ends:
@@ -430,6 +443,29 @@ def test_topics_by_id_have_the_name_that_metadata_gave(clock: trio.testing.MockC
             await ends.client_gets(MetadataRequest, 12)
             await ends.asks(fetch(13, 0, -1, 0))
             assert await ends.client.receive_some(1) == b""
+
+    run(clock, test)
+
+
+def test_the_names_of_few_topics_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "TOPIC_NAMES_MAX", 2)
+    rules = rules_at(int)
+    for number in range(4):
+        topic = MetadataResponseTopic(error_code=0, name=f"t{number}", topic_id=bytes([number]) * 16, partitions=())
+        rules.learn(MetadataResponse(brokers=(), topics=(topic,)))
+    assert [*rules.topic_names.values()] == ["t2", "t3"]
+
+
+def test_a_request_that_a_rule_is_about_is_collected(clock: trio.testing.MockClock) -> None:
+    """Another request of this size passes in parts as it arrives."""
+
+    async def test() -> None:
+        async with relaying({"api": "Produce", "close": True}) as ends:
+            large = PartitionProduceData(index=0, records=bytes(2 * BEGINNING_BYTES))
+            topic = TopicProduceData(name="orders", partition_data=(large,))
+            await ends.asks((ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,)), 9))
+            assert await ends.client.receive_some(1) == b""
+            assert await ends.broker.receive_some(1) == b""
 
     run(clock, test)
 

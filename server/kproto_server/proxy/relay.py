@@ -150,7 +150,7 @@ class Relay:
         Cancellation: the request or a part of the response may have been sent.
         """
         exchanges = self._exchanges
-        while exchanges.pending[0].faulted is not faulted:
+        while exchanges.pending and exchanges.pending[0].faulted is not faulted:
             await self._next_progress()
         result = faulted.begin()
         while True:
