@@ -1,6 +1,7 @@
 """Random histories with a broker that hangs; `python -m tests.kproto_client.hung_brokers` runs 1,000 of them."""
 
 import os
+import random
 import signal
 import threading
 import time
@@ -8,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import confluent_kafka
+import pytest
 
 from kproto.client import Consumer
+from tests.kproto_client import hung_brokers as hung_brokers_module
 from tests.kproto_client.histories import Work
-from tests.kproto_client.history_members import CLOSE_EXCESS_S
-from tests.kproto_client.hung_brokers import DisturbedBroker, Report, hung_brokers, kproto_broker
+from tests.kproto_client.history_members import CLOSE_EXCESS_S, THREADS_OF_A_CALL, Watch
+from tests.kproto_client.hung_brokers import DisturbedBroker, Report, disturb_once, hung_brokers, kproto_broker
 from tests.kproto_client.kafka_fixture import KafkaFixture, read, unique_name
 from tests.kproto_client.reset_cases import resets
 
@@ -61,6 +64,47 @@ def test_planted_defects_are_found() -> None:
         assert "not delivered" in findings
         assert "longer than its timeout" in findings
         assert "exit code -6" in "\n".join(run(broker, 1, ABORT).findings)
+
+
+class Clock:
+    """A module `time` that nothing else advances."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_broker_that_restarts_hangs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver waits before a hang until the broker has rested from a restart: else it only restarts."""
+    monkeypatch.setattr(hung_brokers_module, "time", Clock())
+    monkeypatch.setattr("os.kill", lambda *_: None)
+    broker = DisturbedBroker("", lambda: 0, lambda: None)
+    rng = random.Random(1)  # noqa: S311 - reproducible
+    for _ in range(200):
+        disturb_once(broker, rng, 3.0, restarts=True)
+    assert sum(broker.counts.values()) == 200
+    assert {name: round(count, -1) for name, count in broker.counts.items()} == {
+        "hangs": 100,
+        "slow phases": 40,
+        "restarts": 60,
+    }
+
+
+def test_a_call_is_not_checked_as_far_as_the_machine_was_late() -> None:
+    watch = Watch(lambda _: None, 3.0, finds_losses=True, logs=False)
+    started = time.monotonic() + 1000.0  # the thread that measures adds nothing behind it
+    for step in range(5000):
+        watch.note_lag(started + step, 0.1)
+    watch.check("explained", THREADS_OF_A_CALL * 499.0, started)
+    watch.check("not explained", THREADS_OF_A_CALL * 501.0, started)
+    watch.check("not explained by lags before", THREADS_OF_A_CALL * 101.0, started + 4000)
+    assert watch.counts["calls not checked, as the machine was late"] == 1
+    assert [each.partition(";")[0] for each in watch.findings] == ["not explained", "not explained by lags before"]
 
 
 def test_close_takes_no_longer_than_of_confluent_kafka() -> None:
