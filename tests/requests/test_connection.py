@@ -14,11 +14,11 @@ import pytest
 from kproto.headers import read_response, request_frame
 from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k03_metadata import MetadataRequest, MetadataResponse
+from kproto.messages.k05_stop_replica import StopReplicaRequest
+from kproto.messages.k07_controlled_shutdown import ControlledShutdownRequest
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto.messages.k64_unregister_broker import UnregisterBrokerRequest
-from kproto.messages.k80_add_raft_voter import AddRaftVoterRequest
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from tests.codec.strategies import Edges
@@ -299,17 +299,17 @@ def test_a_header_of_the_wrong_version_is_named(request_: Any, version: int, rea
 
 
 def test_an_api_that_does_nothing_is_logged_once_for_each_software(caplog: pytest.LogCaptureFixture) -> None:
-    connection = new_connection()
-    voter = request_frame(Edges().of(AddRaftVoterRequest, 0), 0, correlation_id=7, client_id="admin")
-    leaves = request_frame(Edges().of(UnregisterBrokerRequest, 0), 0, correlation_id=8, client_id="admin")
+    connection = new_connection("2.8")
+    stops = request_frame(Edges().of(StopReplicaRequest, 3), 3, correlation_id=7, client_id="admin")
+    ends = request_frame(Edges().of(ControlledShutdownRequest, 3), 3, correlation_id=8, client_id="admin")
     for _ in range(2):
-        for frame in (voter, leaves):
+        for frame in (stops, ends):
             assert receive(connection, frame)
     connection.info.software_name, connection.info.software_version = "librdkafka", "2.3.0"
     for _ in range(2):
-        assert receive(connection, voter)
+        assert receive(connection, stops)
     assert [record.getMessage() for record in caplog.records] == [
-        "AddRaftVoter does nothing here; sent by client id 'admin'",
-        "UnregisterBroker does nothing here; sent by client id 'admin'",
-        "AddRaftVoter does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
+        "StopReplica does nothing here; sent by client id 'admin'",
+        "ControlledShutdown does nothing here; sent by client id 'admin'",
+        "StopReplica does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
     ]

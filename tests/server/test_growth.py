@@ -15,11 +15,11 @@ from kproto.headers import request_frame
 from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k07_controlled_shutdown import ControlledShutdownRequest
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from kproto.messages.k64_unregister_broker import UnregisterBrokerRequest
 from kproto_server import Broker
 from kproto_server.clock import PURGE_MIN, Clock, ClockMode
 from kproto_server.cluster import cluster as cluster_module
@@ -302,13 +302,13 @@ def test_endpoints_of_versions_that_no_client_has_are_limited() -> None:
 
 
 def test_warnings_of_apis_that_do_nothing_are_limited() -> None:
-    state = new_state()
+    state = new_state("2.8")
     dispatcher = Dispatcher(state, Observations())
     connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-    request = UnregisterBrokerRequest(broker_id=9)
+    request = ControlledShutdownRequest(broker_id=9)
     for number in range(WARNINGS_MAX + 10):
         client_id = f"{'c' * 1000} {number}"
-        assert connection.receive(request_frame(request, 0, correlation_id=0, client_id=client_id), NOW_MS)
+        assert connection.receive(request_frame(request, 1, correlation_id=0, client_id=client_id), NOW_MS)
     assert len(dispatcher._warned) == WARNINGS_MAX
     assert max(len(name) for _, name in dispatcher._warned) < 300
 

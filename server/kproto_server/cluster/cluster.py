@@ -149,6 +149,11 @@ class Cluster(SharedState):
         self._elect_controller()
         self._wake_replica_waiters()
 
+    def unregister(self, node_id: int) -> None:
+        """Forget a stopped node until it starts again. It stays a replica of its partitions."""
+        self.changed()
+        self.nodes[node_id].registered = False
+
     def _wake_replica_waiters(self) -> None:
         for waiter in list(self.replica_waiters):
             waiter()

@@ -17,7 +17,8 @@ class Node:
         self.rack: str | None = rack
         self.alive: bool = alive
         self.registered: bool = alive
-        """Whether the node was ever alive: KRaft counts a stopped broker, ZooKeeper forgets it (BA-52)."""
+        """Whether the node was alive and not unregistered since: KRaft counts a stopped broker, ZooKeeper forgets it
+        (BA-52)."""
 
     def address(self, listener: str) -> tuple[str, int]:
         """Return the host and the port that clients of a listener get; the main one has an empty name."""

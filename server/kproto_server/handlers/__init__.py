@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.endpoint import Endpoint
 
 HANDLED = frozenset(
-    {*range(4), *range(8, 52), 55, 57, 60, 61, 65, 66, 68, 69, 71, 72, 74} | {*range(75, 80), *range(83, 93)}
+    {*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 68, 69, 71, 72, 74} | {*range(75, 82), *range(83, 93), 94}
 )
 """API keys with a handler file. `unsupported` responds to all others (server/DEVIATIONS.md)."""
 

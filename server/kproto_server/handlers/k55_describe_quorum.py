@@ -20,12 +20,10 @@ from kproto.messages.k55_describe_quorum import (
     ReplicaState,
 )
 from kproto.records.partitioning import CLUSTER_METADATA_TOPIC
+from kproto_server.handlers._raft_voters import LISTENER
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
-
-LISTENER = "CONTROLLER"
-"""The name of the voters' listener. Kproto has no listener of its own for controllers: clients get the brokers'."""
 
 NOT_HOSTED = "This server does not host this topic-partition."
 

@@ -31,17 +31,15 @@ _SAME_INDEX = {"partition_index": "partition_index"}
 _NAME = {"name": "name"}
 _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 
-_UNSUPPORTED = ErrorResponse(ErrorCode.UNSUPPORTED_VERSION)
+_NO_PLUGIN = ErrorResponse(
+    ErrorCode.UNSUPPORTED_VERSION, "The broker has no streams group topology description plugin configured."
+)
+"""As a real broker without that plugin (measured on 4.4.0)."""
 _BROKERS_ONLY = ErrorResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
-    "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
-    # Administration.
-    "AddRaftVoter": _UNSUPPORTED,
-    "RemoveRaftVoter": _UNSUPPORTED,
-    "UnregisterBroker": _UNSUPPORTED,
-    "UnregisterController": _UNSUPPORTED,
+    "StreamsGroupTopologyDescriptionUpdate": _NO_PLUGIN,
     # Requests that only brokers and controllers send.
     "LeaderAndIsr": _BROKERS_ONLY,
     "StopReplica": _BROKERS_ONLY,
