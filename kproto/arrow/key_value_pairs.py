@@ -1,4 +1,7 @@
-"""Rows of `COMMITS` from keys and values without batches, as Spark's Kafka connector returns them."""
+"""Rows of `COMMITS` and `GROUP_METADATA` from keys and values without batches, as Spark's Kafka connector returns them.
+
+The state of a transaction and its producer stand in the headers of batches, so these columns are null.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ import pyarrow.compute as pc
 from kproto.arrow import reference
 from kproto.arrow.buffer import Buffer, UnusualBlock
 from kproto.arrow.commit_columns import read_keys, read_values, to_arrow
-from kproto.arrow.record_rows import OFFSET_TYPES, READ_TYPES, commit_row
+from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, commit_row, group_row
 from kproto.arrow.record_table import RecordTable
-from kproto.arrow.schemas import COMMITS
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA
 from kproto.errors import DecodeError
 from kproto.logs.batches import reason_of
 from kproto.logs.blocks import PAD
@@ -21,6 +24,8 @@ from kproto.records.coordinator import PREFIX_SIZE, CoordinatorRecord, read_reco
 from kproto.records.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -35,7 +40,23 @@ def commits_of_pairs(rows: pa.RecordBatch) -> pa.Table:
         _commits_of_partition(table.filter(pc.equal(table["partition"], number)), number.as_py())
         for number in table["partition"].unique()
     ]
-    return pa.Table.from_batches(found, COMMITS.arrow())
+    commits = pa.Table.from_batches(found, COMMITS.arrow())
+    unknown = pa.nulls(len(commits), pa.string())
+    return commits.set_column(commits.column_names.index("txn_state"), commits.field("txn_state"), unknown)
+
+
+def groups_of_pairs(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the records about groups and members, of rows as in `commits_of_pairs`.
+
+    Raises:
+        BadKey, BadValue: a key or value is malformed.
+    """
+    found = [
+        group_row(number, record, content)
+        for number, record, content in _contents(rows)
+        if type(content.key)._record_type in GROUP_TYPES
+    ]
+    return reference.to_arrow(GROUP_METADATA, found)
 
 
 def _commits_of_partition(rows: pa.Table, number: int) -> pa.RecordBatch:
@@ -73,15 +94,23 @@ def _sizes(column: pa.Array) -> NDArray[np.int64]:
 
 
 def _one_by_one(rows: pa.Table, number: int) -> pa.RecordBatch:
-    found = []
-    for row in rows.select(["offset", "timestamp", "key", "value"]).to_pylist():
+    found = [
+        commit_row(number, record, content, None)
+        for _, record, content in _contents(rows)
+        if type(content.key)._record_type in OFFSET_TYPES
+    ]
+    return reference.to_arrow(COMMITS, found)
+
+
+def _contents(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[int, Record, CoordinatorRecord]]:
+    """Yield partition, record and content of each row whose type has a table."""
+    for row in rows.select(["partition", "offset", "timestamp", "key", "value"]).to_pylist():
         timestamp = round(row["timestamp"].timestamp() * 1000)
         record = Record(row["key"], row["value"], (), timestamp, row["offset"])
         try:
             content = read_record(READ_TYPES, record.key, record.value)
         except DecodeError as error:
             kind = reference.kind_of_damage(record)
-            raise kind(f"__consumer_offsets-{number}", 0, record.offset, reason_of(error)) from None
-        if isinstance(content, CoordinatorRecord) and type(content.key)._record_type in OFFSET_TYPES:
-            found.append(commit_row(number, record, content, None))
-    return reference.to_arrow(COMMITS, found)
+            raise kind(f"__consumer_offsets-{row['partition']}", 0, record.offset, reason_of(error)) from None
+        if isinstance(content, CoordinatorRecord):
+            yield row["partition"], record, content

@@ -99,8 +99,13 @@ COMMITS = declare(
     ("metadata", Type.STRING, "a text that the client sent"),
     ("commit_ts", Type.TIMESTAMP, "the stored commit time"),
     ("expire_ts", Type.TIMESTAMP, "the stored expire timestamp; null: the value has none"),
-    ("producer_id", Type.BIGINT, "null: not in a transaction"),
-    ("txn_state", Type.STRING, "none, pending (no end marker before the end of the log), committed or aborted"),
+    ("producer_id", Type.BIGINT, "null: not in a transaction, or as `txn_state`"),
+    (
+        "txn_state",
+        Type.STRING,
+        "none, pending (no end marker before the end of the log), committed or aborted; null: none or committed, read "
+        "from a broker, which does not return it",
+    ),
 )
 
 GROUP_METADATA = declare(
@@ -132,19 +137,21 @@ GROUP_METADATA = declare(
 
 LOG_BATCHES = declare(
     "log_batches",
-    "A row for each batch of any topic, from its header; with magic 0 and 1, for each outer message.",
+    "A row for each batch of any topic, from its header; with magic 0 and 1, for each outer message. A running cluster "
+    "returns records: a row for each micro-batch and partition of the offsets topic, and one without records for the "
+    "end of each other log.",
     ("topic", Type.STRING, "the topic"),
     ("partition", Type.INT, "its partition"),
     ("base_offset", Type.BIGINT, "the first offset; null as `record_count`"),
     ("last_offset", Type.BIGINT, "the last offset, even if compaction removed that record"),
     ("max_ts", Type.TIMESTAMP, "the highest timestamp of the records; null: magic 0 has none"),
-    ("bytes", Type.BIGINT, "size on disk, header included"),
-    ("codec", Type.STRING, "none, gzip, snappy, lz4 or zstd"),
+    ("bytes", Type.BIGINT, "size on disk, header included; null: read from a broker"),
+    ("codec", Type.STRING, "none, gzip, snappy, lz4 or zstd; null as `bytes`"),
     ("record_count", Type.INT, "from the header; null: only the compressed content shows it (magic 0 and 1)"),
-    ("magic", Type.SMALLINT, "0, 1 or 2"),
-    ("control", Type.BOOLEAN, "the batch is an end marker of a transaction"),
-    ("producer_id", Type.BIGINT, "null: no idempotent producer"),
-    ("transactional", Type.BOOLEAN, "written in a transaction"),
+    ("magic", Type.SMALLINT, "0, 1 or 2; null as `bytes`"),
+    ("control", Type.BOOLEAN, "the batch is an end marker of a transaction; null as `bytes`"),
+    ("producer_id", Type.BIGINT, "null: no idempotent producer, or as `bytes`"),
+    ("transactional", Type.BOOLEAN, "written in a transaction; null as `bytes`"),
 )
 
 ASSIGNMENT_RECORDS = declare(

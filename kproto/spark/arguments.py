@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kproto.errors import CommandLineError
@@ -22,6 +23,10 @@ END = "end"
 """A value of --at: the newest timestamp in the offsets topic."""
 DERIVED_OPTIONS = ("retention_minutes", "kafka_version", "at", "minutes", "moments")
 """The options of the jobs whose results `tables --derived` stores."""
+
+
+FROM_KAFKA_OPTIONS = ("command_config", "once", "every", "offsets_per_batch")
+"""The options of `tables` that are about a running cluster."""
 
 
 class Program(NamedTuple):
@@ -86,14 +91,7 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     text = "of logs, captures and metrics: what would break on this release (default: the newest)"
     versions.add_argument("--target", metavar="RELEASE", help=text)
     _row_output(versions)
-    tables = _command(jobs, "tables", "write the log to tables, or append new rows to them")
-    _directories(tables)
-    tables.add_argument("-o", "--output", metavar="DIR", required=True, help="the directory of the tables")
-    tables.add_argument("--format", choices=("parquet", "delta"), default="parquet")
-    text = "also store the results of jobs as tables, computed again by each run; the options below are theirs"
-    tables.add_argument("--derived", action="store_true", help=text)
-    for option in DERIVED_OPTIONS:
-        _OPTIONS[option](tables)
+    tables = _tables_command(jobs)
     report = _command(jobs, "report", "all of it on one page of HTML")
     _directories(report)
     report.add_argument("-o", "--output", metavar="FILE", required=True)
@@ -113,12 +111,52 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
         jobs.choices[renamed].prog = f"{program.name} {word}"
     options = parser.parse_args(arguments, argparse.Namespace(program=program))
     if options.job != "versions":
-        options.dir = SEPARATOR.join(options.dir)
-    if options.job == "tables" and not options.derived:
-        for option in DERIVED_OPTIONS:
-            if getattr(options, option) != tables.get_default(option):
-                raise CommandLineError(f"{program.of(options.job)}: --{option.replace('_', '-')} needs --derived")
+        options.dir = SEPARATOR.join(options.dir) or None
+    if options.job == "tables":
+        _check_tables(options, tables, program.of(options.job))
     return options
+
+
+def _tables_command(jobs: argparse._SubParsersAction[Parser]) -> Parser:
+    tables = _command(jobs, "tables", "write the log to tables, or append new rows to them")
+    _directories(tables, count="*")
+    tables.add_argument("-o", "--output", metavar="DIR", required=True, help="the directory of the tables")
+    tables.add_argument("--format", choices=("parquet", "delta", "iceberg"), default="parquet")
+    text = "read the offsets topic of a running cluster instead of DIR, until it is interrupted"
+    tables.add_argument("--from-kafka", type=_servers, metavar="HOST:PORT", help=text)
+    text = "settings of Kafka's client for secured listeners, as Kafka's own tools read them (with --from-kafka)"
+    tables.add_argument("--command-config", metavar="FILE", help=text)
+    text = "end at the present end of the topic (with --from-kafka)"
+    tables.add_argument("--once", action="store_true", help=text)
+    text = "write new rows this often (with --from-kafka; default: %(default)s)"
+    tables.add_argument("--every", type=_whole(1), default=60, metavar="SECONDS", help=text)
+    text = "read at most this many offsets before writing them (with --from-kafka; default: %(default)s)"
+    tables.add_argument("--offsets-per-batch", type=_whole(1), default=5_000_000, metavar="N", help=text)
+    text = "then rewrite small files of the tables to larger ones; while it runs, no other program should read Parquet"
+    tables.add_argument("--compact", action="store_true", help=text)
+    text = "also store the results of jobs as tables, computed again by each run; the options below are theirs"
+    tables.add_argument("--derived", action="store_true", help=text)
+    for option in DERIVED_OPTIONS:
+        _OPTIONS[option](tables)
+    return tables
+
+
+def _check_tables(options: argparse.Namespace, tables: Parser, command: str) -> None:
+    """Check the options of `tables` that need each other.
+
+    Raises:
+        CommandLineError: with the line to print.
+    """
+    if (options.dir is None) == (options.from_kafka is None):
+        raise CommandLineError(f"{command}: give DIR or --from-kafka HOST:PORT, and not both")
+    needs = dict.fromkeys(() if options.derived else DERIVED_OPTIONS, "--derived")
+    if options.from_kafka is None:
+        needs |= dict.fromkeys(FROM_KAFKA_OPTIONS, "--from-kafka")
+    elif not options.once:
+        needs |= dict.fromkeys(("derived", "compact"), "--once")
+    for option, needed in needs.items():
+        if getattr(options, option) != tables.get_default(option):
+            raise CommandLineError(f"{command}: --{option.replace('_', '-')} needs {needed}")
 
 
 def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:
@@ -126,13 +164,15 @@ def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) 
         name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
     )
     command.add_argument("--master", metavar="URL", help="Spark's master (default: all processors of this machine)")
+    text = "all jars that tables or a cluster need, separated by commas (default: they come from Maven Central)"
+    command.add_argument("--jars", type=_jars, default=(), metavar="JARS", help=text)
     text = "auto: embedded, which starts no Java, for small inputs on this machine (default: %(default)s)"
     command.add_argument("--engine", choices=("auto", SPARK, EMBEDDED), default="auto", help=text)
     return command
 
 
-def _directories(command: Parser) -> None:
-    command.add_argument("dir", metavar="DIR", nargs="+", help="several, a glob or a list in a file: of many brokers")
+def _directories(command: Parser, count: str = "+") -> None:
+    command.add_argument("dir", metavar="DIR", nargs=count, help="several, a glob or a list in a file: of many brokers")
 
 
 def _row_output(command: Parser) -> None:
@@ -153,6 +193,22 @@ def _whole(low: int, high: int = MINUTES_MAX):  # type: ignore[no-untyped-def]  
         return int(text)
 
     return read
+
+
+def _servers(text: str) -> str:
+    for server in text.split(","):
+        host, _, port = server.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise argparse.ArgumentTypeError(f"{server!r} is not HOST:PORT")
+    return text
+
+
+def _jars(text: str) -> tuple[str, ...]:
+    jars = tuple(text.split(","))
+    for jar in jars:
+        if "://" not in jar and not Path(jar).is_file():
+            raise argparse.ArgumentTypeError(f"{jar!r}: no such file")
+    return jars
 
 
 def _time(text: str) -> datetime | None:

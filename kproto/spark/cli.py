@@ -84,7 +84,7 @@ def _check(options: Namespace) -> None:
     from kproto.logs.log_dirs import is_many, log_dirs
     from kproto.logs.remote import check_written
     from kproto.spark.audited import split
-    from kproto.spark.delta import is_delta
+    from kproto.spark.formats import ATOMIC, needs_spark
     from kproto.spark.inputs import is_tables
 
     command = options.program.of(options.job)
@@ -95,20 +95,28 @@ def _check(options: Namespace) -> None:
                     f"{command}: {path}: not a report, and not a directory of reports (NAME.json), request logs "
                     "(NAME.log), captures (NAME.pcap) or metrics (NAME.prom)"
                 )
+    elif options.dir is None:  # a running cluster
+        _check_client_settings(options)
     elif is_many(options.dir):
         for one in log_dirs(options.dir):
             find_partitions(one, None)
-    elif options.job == "replicas" or not (is_delta(options.dir) or is_tables(options.dir)):
+    elif options.job == "replicas" or not (needs_spark(options.dir) or is_tables(options.dir)):
         find_partitions(options.dir)
     check_engine(options)
-    if options.output is not None and is_remote(options.output) and options.format != "delta":
+    if options.output is not None and is_remote(options.output) and options.format not in ATOMIC:
         if options.format == "parquet":
             raise CommandLineError(f"{command}: {options.output}: Parquet is written to local directories only")
         check_written(options.output)
-    elif options.output is not None and options.format != "delta":
+    elif options.output is not None and options.format not in ATOMIC:
         _check_output(options, Path(options.output))
     elif options.format == "parquet":
         raise CommandLineError(f"{command}: --format parquet needs a directory: -o DIR")
+
+
+def _check_client_settings(options: Namespace) -> None:
+    from kproto.spark.tables_command import client_settings
+
+    client_settings(options)
 
 
 def _check_output(options: Namespace, output: Path) -> None:
@@ -240,40 +248,12 @@ def _versions(spark: SparkSession, options: Namespace) -> None:
 
 
 def _tables(spark: SparkSession, options: Namespace) -> None:
-    from kproto.spark.delta import read_state, write_delta
-    from kproto.spark.log_input import LogInput
-    from kproto.spark.tables import Source, read_marks, write_parquet
-    from kproto.spark.words import caveats, coverage, plural
+    from kproto.spark.tables_command import write_tables
 
-    is_delta = options.format == "delta"
-    root = Path(options.output).absolute()
-    before = read_state(spark, options.output) if is_delta else None
-    known = read_marks(root) if before is None else before.marks
-    opened = _input_of_one_cluster(spark, options)
-    if not isinstance(opened, LogInput):
-        raise CommandLineError(f"{options.program.of(options.job)}: {options.dir}: these are tables: give a log")
-    with opened.read_once(*known, after=known) as log:
-        for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
-            _print_line(f"{options.program.name}: {line}")
-        source = Source(log.table, log.coverage.ends, log.origin, opened.topic_ends)
-        if before is None:
-            added = write_parquet(spark, source, root)
-        else:
-            added = write_delta(spark, source, options.output, before)
-    for name, table in added.items():
-        waiting = f"; {plural(table.waiting, 'row')} of open transactions wait" if table.waiting else ""
-        _print_line(f"{options.program.name}: {name}: {plural(table.rows, 'row')} added{waiting}")
-    if options.derived:
-        for name, count in _derive(spark, options).items():
-            _print_line(f"{options.program.name}: {name}: {plural(count, 'row')}")
+    def note(line: str) -> None:
+        _print_line(f"{options.program.name}: {line}")
 
-
-def _derive(spark: SparkSession, options: Namespace) -> dict[str, int]:
-    from kproto.spark.derived import derive_delta, derive_parquet
-
-    if options.format == "delta":
-        return derive_delta(spark, options.output, options)
-    return derive_parquet(spark, Path(options.output).absolute(), options)
+    write_tables(spark, options, lambda: _input_of_one_cluster(spark, options), note)
 
 
 def _report(spark: SparkSession, options: Namespace) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kproto.arrow.schemas import LATEST, Table
 from kproto.spark.commands import JOBS
-from kproto.spark.inputs import DeltaInput, TablesInput
+from kproto.spark.inputs import AtomicInput, TablesInput
 from kproto.spark.output import ordered, parquet_as_declared
 from kproto.spark.publish import Publication
 from kproto.spark.schemas import GROUP_EXPIRY, HOT_PARTITIONS, LAG, RATES, RETENTION_AUDIT, REWINDS, STALLED
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from kproto.spark.atomic_tables import AtomicTables
     from kproto.spark.input import Input
 
 DERIVED = {
@@ -69,15 +70,10 @@ def derive_parquet(spark: SparkSession, root: Path, options: Namespace) -> dict[
         return counts
 
 
-def derive_delta(spark: SparkSession, root: str, options: Namespace) -> dict[str, int]:
-    """Compute and replace the derived Delta tables below a path or URI, each atomically; return their row counts."""
-    source = DeltaInput(spark, root)
-    counts = {}
-    for job, table in DERIVED.items():
-        folder = f"{root}/{table.name}"
-        _result(source, job, options).write.format("delta").mode("overwrite").save(folder)
-        counts[table.name] = spark.read.format("delta").load(folder).count()
-    return counts
+def derive_atomic(tables: AtomicTables, options: Namespace) -> dict[str, int]:
+    """Compute and replace the derived tables of another format, each atomically; return their row counts."""
+    source = AtomicInput(tables)
+    return {table.name: tables.replace(table, _result(source, job, options)) for job, table in DERIVED.items()}
 
 
 def _result(source: Input, job: str, options: Namespace) -> DataFrame:

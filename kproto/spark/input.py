@@ -198,7 +198,7 @@ class Input:
         """Return the rows of `_covered` that `log_batches` gives."""
         # A batch of compressed messages of magic 0 and 1 has neither a count nor a first offset there.
         return (
-            self.log_batches.where((F.col("topic") == OFFSETS_TOPIC) & (F.col("bytes") > 0))
+            self.log_batches.where((F.col("topic") == OFFSETS_TOPIC) & (F.col("bytes").isNull() | (F.col("bytes") > 0)))
             .groupBy("partition")
             .agg(
                 F.count("*").alias("batches"),

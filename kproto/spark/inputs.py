@@ -11,7 +11,8 @@ from kproto.logs.files import find_partitions, survey
 from kproto.logs.locations import is_remote, local_path
 from kproto.logs.log_dirs import SEPARATOR, is_many, log_dirs
 from kproto.logs.replicas import BEHIND, CUT, DIVERGED, compare, find_log_dirs, find_replicas, paths_of
-from kproto.spark import delta, tables
+from kproto.spark import tables
+from kproto.spark.formats import atomic_format, open_tables
 from kproto.spark.input import Coverage, Input
 from kproto.spark.log_input import LogInput
 from kproto.spark.publish import Publication
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from kproto.spark.atomic_tables import AtomicTables
     from kproto.spark.tables import Marks
 
 NAMES = (COMMITS.name, GROUP_METADATA.name, LOG_BATCHES.name)
@@ -50,11 +52,15 @@ class TablesInput(Input):
         return self._from_tables((len(sizes), sum(sizes)), tables.read_origin(self._root))
 
 
-class DeltaInput(Input):
-    """A path or URI below which the command `tables --format delta` wrote."""
+class AtomicInput(Input):
+    """A path or URI below which the command `tables` wrote in another format than Parquet."""
+
+    def __init__(self, tables: AtomicTables, groups: Sequence[str] = ()) -> None:
+        super().__init__(tables.spark, tables.root, groups)
+        self._tables = tables
 
     def table(self, name: str, after: Marks | None = None) -> DataFrame:
-        return delta.read_delta(self.spark, self.path, TABLES[name])
+        return self._tables.read(TABLES[name])
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -63,7 +69,7 @@ class DeltaInput(Input):
         Raises:
             NoLog: there is nothing.
         """
-        return self._from_tables(delta.table_size(self.spark, self.path), delta.read_origin(self.spark, self.path))
+        return self._from_tables(self._tables.size(), self._tables.origin())
 
 
 def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> Input:
@@ -75,10 +81,9 @@ def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> In
     """
     if is_tables(path):
         return TablesInput(spark, path, groups)
-    if delta.is_delta(path):
-        if is_remote(path):
-            delta.check_delta(spark, path)
-        return DeltaInput(spark, path, groups)
+    found = open_tables(spark, path)
+    if found is not None:
+        return AtomicInput(found, groups)
     find_partitions(path)
     return LogInput(spark, path, groups)
 
@@ -122,7 +127,7 @@ def input_size(path: str) -> int:
     """
     if is_many(path):
         return sum(input_size(one) for one in log_dirs(path))
-    if is_tables(path) or delta.is_delta(path):
+    if is_tables(path) or atomic_format(path) is not None:
         return sum(_table_file_sizes(local_path(path)))
     return survey(find_partitions(path, None)).size
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.arrow.schemas import COMMITS
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.schemas import spark_schema
 
@@ -60,15 +60,28 @@ def read_commits(
 ) -> DataFrame:
     """Return the offset commits in the offsets topic of a running broker as rows of `commits`.
 
-    Commits in transactions are read once they are committed, and aborted ones never. ``txn_state`` is none and
-    ``producer_id`` null, because the connector does not return them. Group records are left out.
+    Commits in transactions are read once they are committed, and aborted ones never. ``txn_state`` and ``producer_id``
+    are null, because the connector does not return them. Group records are left out.
 
     Raises:
         BadKey, BadValue: while it runs: a key or value is malformed.
     """
     given = {"kafka.isolation.level": "read_committed", **(options or {})}
-    rows = read_topic(spark, servers, OFFSETS_TOPIC, streaming=streaming, options=given)
+    return commits_of(read_topic(spark, servers, OFFSETS_TOPIC, streaming=streaming, options=given))
+
+
+def commits_of(rows: DataFrame) -> DataFrame:
+    """Return rows of `commits` from rows of the connector.
+
+    Raises:
+        BadKey, BadValue: while it runs: a key or value is malformed.
+    """
     return rows.select(*COLUMNS).mapInArrow(_commits, spark_schema(COMMITS))
+
+
+def groups_of(rows: DataFrame) -> DataFrame:
+    """Return rows of `group_metadata` from rows of the connector; it raises what `commits_of` does."""
+    return rows.select(*COLUMNS).mapInArrow(_groups, spark_schema(GROUP_METADATA))
 
 
 def _commits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,3 +89,10 @@ def _commits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     for batch in batches:
         yield from commits_of_pairs(batch).to_batches()
+
+
+def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from kproto.arrow.key_value_pairs import groups_of_pairs
+
+    for batch in batches:
+        yield groups_of_pairs(batch)

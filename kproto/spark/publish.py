@@ -2,9 +2,10 @@
 
 Theory of operation. Spark writes new files into `_kproto/staged`, where readers do not look. One rename creates
 `_kproto/intent.json`, which lists the staged files and the state after the write: from here on the write has happened.
-Then the files are renamed to their final paths, the state is written, and the intent is removed. A writer that finds an
-intent repeats these last steps; a file that is no longer staged is at its final path already. A writer that finds
-staged files without an intent deletes them, and the content of `_kproto/scratch` too.
+Then the files are renamed to their final paths, those that they replace are removed, the state is written, and the
+intent is removed. A writer that finds an intent repeats these last steps; a file that is no longer staged is at its
+final path already. A writer that finds staged files without an intent deletes them, and the content of
+`_kproto/scratch` too.
 
 A writer that dies at any step therefore leaves nothing that the next one would add a second time. Until a write is
 finished, a reader may see some of its files and not others.
@@ -23,11 +24,13 @@ from typing import TYPE_CHECKING, Any
 from kproto.errors import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 State = dict[str, Any]
 
+OWN = "_kproto"
+"""The directory beside the tables that readers skip: Spark, pandas and DuckDB's globs skip names with an underscore."""
 SCHEMA = 1
 """The `schema` of the state; a change that breaks readers increments it."""
 
@@ -41,7 +44,7 @@ class Publication:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._own = root / "_kproto"  # Spark, pandas and DuckDB's globs by default skip names with an underscore
+        self._own = root / OWN
         self.staged: Path = self._own / "staged"
         self.scratch: Path = self._own / "scratch"
         self._intent = self._own / "intent.json"
@@ -84,10 +87,11 @@ class Publication:
             self._finish()
             yield
 
-    def publish(self, state: State) -> None:
-        """Rename all Parquet files in `staged` to their final paths, and write the state."""
+    def publish(self, state: State, removed: Sequence[Path] = ()) -> None:
+        """Rename all Parquet files in `staged` to their final paths, remove what they replace, and write the state."""
         names = sorted(str(path.relative_to(self.staged)) for path in self.staged.rglob("*.parquet"))
-        _write(self._intent, {"files": names, "state": {"schema": SCHEMA, **state}})
+        old = [str(path.relative_to(self.root)) for path in removed]
+        _write(self._intent, {"files": names, "removed": old, "state": {"schema": SCHEMA, **state}})
         self._finish()
 
     def _finish(self) -> None:
@@ -95,7 +99,10 @@ class Publication:
             intent = json.loads(self._intent.read_text(encoding="utf-8"))
             for name in intent["files"]:
                 self._move(name)
-            for folder in {(self.root / name).parent for name in intent["files"]}:
+            removed = intent.get("removed", [])  # older versions of kproto remove none
+            for name in removed:
+                (self.root / name).unlink(missing_ok=True)
+            for folder in {(self.root / name).parent for name in (*intent["files"], *removed)}:
                 _sync(folder)
             _write(self._state, intent["state"])
             self._intent.unlink()

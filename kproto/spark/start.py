@@ -15,26 +15,20 @@ from typing import TYPE_CHECKING
 from kproto.errors import CommandLineError
 from kproto.logs.locations import is_remote
 from kproto.spark.engine import EMBEDDED, SPARK, use
+from kproto.spark.packages import CONNECTOR, DELTA, ICEBERG, config_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from pyspark.sql import SparkSession
 
+    from kproto.spark.packages import Package
+
 EMBEDDED_MAX_BYTES = 64 << 20
 """The size of an input up to which `--engine auto` takes the embedded engine, with up to 1 GB of memory: `rates` of 2
 million commits, 152 MB, took 2.3 GB and 11 s of CPU, `latest` 0.25 GB and 2.5 s."""
 SMALL_MAX_BYTES = 32 << 20
 """The size of an input up to which Spark's start takes most of the time."""
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
-"""Delta for the Spark version that `kproto[spark]` pins. Its Unity Catalog is left out: no table here needs it."""
-DELTA_CONFIG = {
-    "spark.jars.packages": DELTA,
-    "spark.jars.ivySettings": str(Path(__file__).with_name("ivysettings.xml")),
-    "spark.jars.excludes": "io.unitycatalog:unitycatalog-client,io.unitycatalog:unitycatalog-hadoop",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
 QUIET = Path(__file__).with_name("log4j2.properties")
 PACKAGES = {SPARK: ("pyspark", "pyarrow", "numpy"), EMBEDDED: ("duckdb", "pyarrow", "numpy")}
 EXTRAS = {SPARK: "kproto[spark]", EMBEDDED: "kproto[logs]"}
@@ -64,14 +58,14 @@ def check_engine(options: Namespace) -> None:
 
 def _why_spark(options: Namespace) -> str | None:
     """Return why a command needs Spark; None: it does not."""
-    from kproto.spark.delta import is_delta
+    from kproto.spark.formats import needs_spark
 
     if options.job == "tables":
         return "only Spark writes tables"
     if options.master is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return "it runs in this process, not on a cluster"
-    if options.job != "versions" and is_delta(options.dir):
-        return "only Spark reads Delta tables"
+    if options.job != "versions" and needs_spark(options.dir):
+        return "only Spark reads Delta and Iceberg tables"
     return None
 
 
@@ -79,6 +73,24 @@ def _size(options: Namespace) -> int:
     from kproto.spark.inputs import input_size
 
     return 0 if options.job == "versions" else input_size(options.dir)
+
+
+def packages_of(options: Namespace) -> dict[str, Package]:
+    """Return the packages that a command needs beside Spark, by the name of what needs them."""
+    from kproto.logs.remote import UnknownStore
+    from kproto.spark.formats import atomic_format
+
+    of_formats = {"delta": DELTA, "iceberg": ICEBERG}
+    wanted = {options.format}
+    if options.job != "versions" and options.dir is not None:
+        try:
+            wanted.add(atomic_format(options.dir))
+        except UnknownStore:
+            wanted |= {*of_formats}
+    found = {name: package for name, package in of_formats.items() if name in wanted}
+    if options.job == "tables" and options.from_kafka is not None:
+        found["kafka"] = CONNECTOR
+    return found
 
 
 def start(options: Namespace) -> SparkSession:
@@ -92,15 +104,16 @@ def start(options: Namespace) -> SparkSession:
 
 
 def _is_small(options: Namespace) -> bool:
-    from kproto.spark.delta import is_delta
+    from kproto.spark.formats import needs_spark
 
-    if options.job != "versions" and is_remote(options.dir) and is_delta(options.dir):
+    if options.job == "versions":
+        return True
+    if options.dir is None or (is_remote(options.dir) and needs_spark(options.dir)):
         return False
     return _size(options) <= SMALL_MAX_BYTES
 
 
 def _start_spark(options: Namespace) -> SparkSession:
-    from kproto.spark.delta import is_delta
     from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS, session
 
     config = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
@@ -110,14 +123,13 @@ def _start_spark(options: Namespace) -> SparkSession:
             config |= FOR_SMALL_INPUT
             java += " " + FOR_SMALL_INPUT[JAVA_OPTIONS]
         config[JAVA_OPTIONS] = java
-    if options.format != "delta" and (options.job == "versions" or not is_delta(options.dir)):
-        return session("kproto", master=options.master, config=config)
+    packages = packages_of(options)
     try:
-        return session("kproto", master=options.master, config=config | DELTA_CONFIG)
+        return session("kproto", master=options.master, config=config | config_of(packages.values(), options.jars))
     except Exception as error:
-        if "JAVA_GATEWAY_EXITED" not in str(error):
+        if not packages or options.jars or "JAVA_GATEWAY_EXITED" not in str(error):
             raise
+        names = ", ".join(package.coordinates for package in packages.values())
         raise CommandLineError(
-            f"{options.program.of(options.job)}: cannot download {DELTA} from Maven Central: "
-            "use tables of --format parquet"
+            f"{options.program.of(options.job)}: cannot download {names} from Maven Central: give all jars by --jars"
         ) from error

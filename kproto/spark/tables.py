@@ -1,8 +1,9 @@
-"""Write a log to tables, Parquet (zstd) by date or Delta, and append only new rows to them.
+"""Write a log to tables, Parquet (zstd) by date, Delta or Iceberg, and append only new rows to them.
 
 Theory of operation. Partition and offset identify a record forever. The highest offset of each partition in a table,
 its mark, therefore separates old rows from new ones. With Parquet the marks are in the state that is published together
-with the files (`publish`). With Delta, whose own log makes a write atomic, they are computed from the table (`delta`).
+with the files (`publish`). With Delta and Iceberg, whose own logs make a write atomic, they are computed from the table
+(`atomic_tables`).
 
 A pending commit may still become committed or aborted. Rows from the first pending commit of a partition on wait for a
 run that finds the end of its transaction, as they do for a consumer with read_committed isolation.
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NO_IDENTITY = LogIdentity(None, {}, {})
+FILE_BYTES = 128 << 20
+"""The size of a compacted file: what Spark reads in one task."""
+SMALL_BYTES = 96 << 20
+"""Files below it are compacted."""
 ORIGIN = "origin"
 """The key of `Origin` in the state."""
 Marks = dict[tuple[str | int, ...], int]
@@ -64,12 +69,12 @@ class Origin:
     of_partitions: int | None = None
     """As in `kproto.spark.input.Coverage`."""
     waiting: int = 0
-    """Commits that waited for the end of a transaction at the last run."""
+    """Commits that waited for the end of a transaction at the last run; from a cluster, offsets."""
     identity: LogIdentity = NO_IDENTITY
 
     def after(self, before: Origin, *, waiting: int) -> Origin:
         """Return what tables know that had ``before``."""
-        return replace(self, waiting=waiting, identity=before.identity.merged(self.identity))
+        return replace(self, waiting=self.waiting + waiting, identity=before.identity.merged(self.identity))
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "identity": self.identity._asdict()}
@@ -145,6 +150,41 @@ def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, 
         return added
 
 
+def compact_parquet(spark: SparkSession, root: Path) -> dict[str, int]:
+    """Rewrite the small files of each date of a Parquet directory to larger ones; return by how many they are fewer.
+
+    A reader that has no part in the publication sees the rows of a date twice, or a file vanish, while files are
+    renamed and removed.
+
+    Raises:
+        TablesError: another process is writing there.
+    """
+    publication = Publication(root)
+    with publication.writing():
+        removed: list[Path] = []
+        fewer = {}
+        for grown in GROWING:
+            small = _small_files(root / grown.name)
+            if small:
+                rows = spark.read.schema(ddl(grown.table)).parquet(*(f"file://{path.absolute()}" for path in small))
+                total_bytes = sum(path.stat().st_size for path in small)
+                _save_dated(in_large_files(grown, rows, total_bytes), publication.staged / grown.name)
+            written = list((publication.staged / grown.name).rglob("*.parquet"))
+            fewer[grown.name] = len(small) - len(written)
+            removed += small
+        publication.publish(publication.state(), removed)
+        return fewer
+
+
+def _small_files(folder: Path) -> list[Path]:
+    """Return the small files of dates that have several."""
+    by_day: dict[Path, list[Path]] = {}
+    for path in folder.glob("date=*/*.parquet"):
+        if path.stat().st_size < SMALL_BYTES:
+            by_day.setdefault(path.parent, []).append(path)
+    return sorted(path for paths in by_day.values() if len(paths) > 1 for path in paths)
+
+
 def read_marks(root: Path) -> dict[str, Marks]:
     """Return the marks of the tables of a directory; none if there are no tables, or the last write did not finish."""
     try:
@@ -155,7 +195,11 @@ def read_marks(root: Path) -> dict[str, Marks]:
 
 
 def read_origin(root: Path) -> Origin:
-    """Return what the state of a Parquet directory says about its log."""
+    """Return what the state of a Parquet directory says about its log.
+
+    Raises:
+        TablesError: the last write did not finish.
+    """
     return Origin.from_json(Publication(root).state().get(ORIGIN))
 
 
@@ -177,16 +221,27 @@ def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Pu
 
 
 def _save(grown: Growing, rows: DataFrame, folder: Path) -> None:
+    _save_dated(by_date(grown, rows), folder)
+
+
+def _save_dated(rows: DataFrame, folder: Path) -> None:
     parquet_as_declared(rows.sparkSession)
-    writer = by_date(grown, rows).write.option("compression", "zstd").partitionBy("date")
-    writer.parquet(folder.absolute().as_uri())
+    rows.write.option("compression", "zstd").partitionBy("date").parquet(folder.absolute().as_uri())
 
 
 def by_date(grown: Growing, rows: DataFrame) -> DataFrame:
-    """Return the rows with their date (1970 without a time), repartitioned so that files have a good size."""
-    return rows.withColumn("date", F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date"))).hint(
-        "rebalance", "date"
-    )
+    """Return the rows with their date, repartitioned so that files have a good size."""
+    return _dated(grown, rows).hint("rebalance", "date")
+
+
+def in_large_files(grown: Growing, rows: DataFrame, total_bytes: int) -> DataFrame:
+    """Return the rows of files with that size with their date, in Spark partitions of about `FILE_BYTES` each."""
+    return _dated(grown, rows).repartitionByRange(-(-total_bytes // FILE_BYTES), "date", grown.last)
+
+
+def _dated(grown: Growing, rows: DataFrame) -> DataFrame:
+    """Return the rows with their date; without a time, it is in 1970."""
+    return rows.withColumn("date", F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date")))
 
 
 def _parquet(spark: SparkSession, table: Table, folder: Path) -> DataFrame:

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from kproto.arrow import reference
 from kproto.arrow.decoding import DecodeRequest, View
-from kproto.arrow.key_value_pairs import commits_of_pairs
+from kproto.arrow.key_value_pairs import commits_of_pairs, groups_of_pairs
 from kproto.logs import errors
+from kproto.logs.batches import batch_at
 from kproto.logs.blocks import SegmentBlocks
 from kproto.records.batches import read_records
 from kproto.records.record import Record
 from tests.arrow.made_logs import make_log
+from tests.fixture_files import golden_log
 from tests.records.made import COMMIT_KEY, COMMIT_VALUE, NOW
 
 CONNECTOR_SCHEMA = pa.schema(
@@ -52,7 +54,26 @@ def test_a_log_and_its_pairs_have_the_same_commits(seed: int) -> None:
     request = DecodeRequest(view=View.COMMITS, log_partition=4, outcomes=lambda pairs: [0] * len(pairs))
     rows = reference.decode_block(block, request).rows
     assert rows is not None
-    assert commits_of_pairs(connector_rows(list(read_records(made.data)))).to_pylist() == rows.to_pylist()
+    expected = [{**row, "txn_state": None} for row in rows.to_pylist()]
+    assert commits_of_pairs(connector_rows(list(read_records(made.data)))).to_pylist() == expected
+
+
+@pytest.mark.parametrize("release", ["2.1.1", "4.4.0"])
+def test_a_log_and_its_pairs_have_the_same_group_records(release: str) -> None:
+    found, expected = [], []
+    for path in sorted(golden_log(release).glob("__consumer_offsets-*/*.log")):
+        number = int(path.parent.name.rpartition("-")[2])
+        with path.open("rb") as file:
+            for block in SegmentBlocks(file, path.name, base_offset=int(path.stem), is_newest=True):
+                request = DecodeRequest(view=View.GROUPS, log_partition=number, outcomes=lambda pairs: [0] * len(pairs))
+                decoded = reference.decode_block(block, request).rows
+                assert decoded is not None
+                expected += decoded.to_pylist()
+                placed = [batch_at(block, start, check_crc=True) for start in block.starts]
+                records = [record for batch in placed if not batch.batch.is_control for record in batch.records()]
+                found += groups_of_pairs(connector_rows(records, number)).to_pylist()
+    assert expected
+    assert found == expected
 
 
 def test_rows_of_several_partitions_are_decoded_by_partition() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kproto_server.configuration.properties import PropertiesError, read_properties
+from kproto.properties import PropertiesError, read_properties
 from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, SettingError, Settings
 from kproto_server.releases.kafka_version import KafkaVersion
 

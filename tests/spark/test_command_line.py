@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from kproto.errors import NoLog
 from kproto.spark import cli
+from kproto.spark.atomic_tables import has_remote_tables
 from kproto.spark.commands import JOBS
-from kproto.spark.delta import check_delta
 from tests.commandline.commands import kproto
 from tests.fixture_files import FIXTURES, offsets_log
 from tests.spark.scans import Command, Run
@@ -54,6 +53,15 @@ def test_requested_retentions_and_what_was_read(run_embedded: Command) -> None:
         (["expiry", LOGS / "2.1.1", "-o", LOGS, "--format", "parquet"], "golden/logs exists already"),
         (["versions", "/nowhere"], "/nowhere: not a report, and not a directory of reports"),
         (["tables", "x", "-o", "y", "--minutes", "5"], "kproto.spark tables: --minutes needs --derived"),
+        (["tables", "-o", "y"], "kproto.spark tables: give DIR or --from-kafka HOST:PORT, and not both"),
+        (["tables", "x", "-o", "y", "--from-kafka", "a:1"], "give DIR or --from-kafka HOST:PORT, and not both"),
+        (["tables", "-o", "y", "--from-kafka", "a:b"], "argument --from-kafka: 'a:b' is not HOST:PORT (see --help)"),
+        (["tables", "x", "-o", "y", "--once"], "kproto.spark tables: --once needs --from-kafka"),
+        (["tables", "x", "-o", "y", "--command-config", "z"], "tables: --command-config needs --from-kafka"),
+        (["tables", "-o", "y", "--from-kafka", "a:1", "--compact"], "kproto.spark tables: --compact needs --once"),
+        (["tables", "-o", "y", "--from-kafka", "a:1", "--command-config", "/nowhere"], "No such file or directory"),
+        (["tables", "x", "-o", "y", "--format", "orc"], "argument --format: invalid choice: 'orc' (choose from"),
+        (["latest", "x", "--jars", "/nowhere.jar"], "latest: argument --jars: '/nowhere.jar': no such file"),
         (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0; it holds"),
     ],
 )
@@ -66,6 +74,20 @@ def test_a_wrong_command_is_one_line_before_spark_starts(
     assert output.out == ""
     assert output.err.count("\n") == 1
     assert line in output.err
+
+
+def test_settings_that_are_no_properties_are_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delattr(cli, "_run")
+    file = tmp_path / "client.properties"
+    for content, text in ((b"a=\\u12", "1: "), (b"\xff", "not a text file in UTF-8")):
+        file.write_bytes(content)
+        assert cli.main(["tables", "-o", "y", "--from-kafka", "a:1", "--command-config", str(file)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"kproto.spark tables: --command-config {file}: ")
+        assert text in error
+        assert error.count("\n") == 1
 
 
 def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,18 +121,17 @@ def test_an_empty_log_is_an_error(run: Run, tmp_path: Path) -> None:
     assert "empty" in err
 
 
-def test_a_uri_without_delta_tables_is_one_line(run: Run, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_uri_without_tables_is_one_line(run: Run, spark: SparkSession, tmp_path: Path) -> None:
     code, out, err = run("latest", "nowhere://bucket/tables")
     assert (code, out) == (2, "")
     assert err == 'kproto.spark: nowhere://bucket/tables: Spark cannot read it: No FileSystem for scheme "nowhere"\n'
     root = tmp_path.as_uri()
-    with pytest.raises(NoLog, match="no Delta tables"):
-        check_delta(spark, root)
+    assert not has_remote_tables(spark, root, "_delta_log")
     (tmp_path / "commits" / "_delta_log").mkdir(parents=True)
-    with pytest.raises(NoLog, match="no Delta tables"):
-        check_delta(spark, root)
+    assert not has_remote_tables(spark, root, "_delta_log")
     (tmp_path / "commits" / "_delta_log" / f"{0:020}.json").touch()
-    check_delta(spark, root)
+    assert has_remote_tables(spark, root, "_delta_log")
+    assert not has_remote_tables(spark, root, "metadata")
 
 
 def test_rows_as_a_table(run_embedded: Command) -> None:

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector reads kproto and a real broker, once and as a stream, also the offsets topic.
+"""Spark's own Kafka connector reads kproto and a real broker, once and as a stream, also the offsets topic to tables.
 
 The jars have different versions: the connector is 4.2.0, but the newest token provider that Maven mirrors have as a jar
 is 4.0.0. It is enough for clusters without delegation tokens.
@@ -9,19 +9,29 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs leave it out
 
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST
+from kproto.spark import jobs
+from kproto.spark.embedded import EmbeddedSession
+from kproto.spark.engine import EMBEDDED, using
+from kproto.spark.input import Input
+from kproto.spark.inputs import TablesInput
 from kproto.spark.kafka import connector_package
+from kproto.spark.schemas import LAG
 from tests.clients.admin import wait_coordinators
 from tests.commandline.commands import kproto_started, line_of
 from tests.interop.kproto_process import LISTENING
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.oracle.releases import fetch_artifacts, fetch_clients
 from tests.requirements import need_java, need_maven
+from tests.spark.tables_child import embedded, rows
 
 ARTIFACTS = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
@@ -33,6 +43,17 @@ TOPIC, RECORDS, GROUP = "orders", 300, "billing"
 METADATA = "by hand"
 """confluent-kafka appends the zero byte that ends a C string."""
 OFFSETS = {0: 11, 1: 22, 2: 33}
+Settings = Mapping[str, Any]
+LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN"} | {
+    "sasl.username": "spark",
+    "sasl.password": "secret",
+}
+LOGIN_OF_JAVA = """\
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+    username="spark" password="secret";
+"""
 
 
 def jars() -> str:
@@ -43,41 +64,106 @@ def jars() -> str:
     return ",".join(map(str, [*connector, *clients]))
 
 
-def fill(servers: str) -> None:
-    """Write records to three partitions; commit offsets of a group."""
-    admin = AdminClient({"bootstrap.servers": servers})
+def fill(servers: str, settings: Settings) -> None:
+    """Write records to three partitions; commit offsets of a group, in transactions, and as members of groups."""
+    common = {"bootstrap.servers": servers, **settings}
+    admin = AdminClient(common)
     admin.create_topics([NewTopic(TOPIC, len(OFFSETS), 1)])[TOPIC].result(30)
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer(common)
     for number in range(RECORDS):
         producer.produce(TOPIC, str(number).encode(), partition=number % len(OFFSETS))
     assert producer.flush(30) == 0
-    wait_coordinators(servers, [GROUP])
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+    if not settings:  # a real broker
+        wait_coordinators(servers, [GROUP])
+    consumer = Consumer({**common, "group.id": GROUP})
     offsets = [TopicPartition(TOPIC, partition, offset, metadata=METADATA) for partition, offset in OFFSETS.items()]
     consumer.commit(offsets=offsets, asynchronous=False)
+    writer = Producer({**common, "transactional.id": "writer"})
+    writer.init_transactions()
+    group = consumer.consumer_group_metadata()
+    for offset, end in ((44, writer.commit_transaction), (55, writer.abort_transaction)):
+        writer.begin_transaction()
+        writer.send_offsets_to_transaction([TopicPartition(TOPIC, 0, offset)], group)
+        end()
     consumer.close()
+    for protocol in ("classic", "consumer"):
+        member = Consumer({**common, "group.id": protocol, "group.protocol": protocol, "auto.offset.reset": "earliest"})
+        member.subscribe([TOPIC])
+        assert member.poll(30) is not None
+        member.commit(asynchronous=False)
+        member.close()
+
+
+def in_files(log_dir: Path) -> dict[str, Any]:
+    """Return the rows of a log, and the results of jobs, with what a broker does not return as null."""
+    with embedded(str(log_dir)) as log:
+        commits = [row for row in rows(COMMITS, log.table(COMMITS.name)) if row["txn_state"] != "aborted"]
+        for row in commits:
+            row["txn_state"] = row["producer_id"] = None
+        return {
+            COMMITS.name: sorted(commits, key=str),
+            GROUP_METADATA.name: rows(GROUP_METADATA, log.table(GROUP_METADATA.name)),
+            **results(log),
+        }
+
+
+def in_tables(root: Path) -> dict[str, Any]:
+    """Return the rows of tables, and the results of jobs."""
+    session: Any = EmbeddedSession()
+    with using(EMBEDDED):
+        source = TablesInput(session, str(root))
+        found = {table.name: rows(table, source.table(table.name)) for table in (COMMITS, GROUP_METADATA)}
+        found |= results(source)
+    session.stop()
+    return found
+
+
+def results(source: Input) -> dict[str, Any]:
+    lag = jobs.lag(source.last_commits, source.log_ends, moments=[source.end_ts])
+    end_of_log = [{**row, "ts": None} for row in rows(LAG, lag)]  # markers are newer, and not in the tables
+    return {"latest": rows(LATEST, jobs.latest(source.last_commits)), "lag": end_of_log}
 
 
 @pytest.mark.oracle
 @pytest.mark.slow  # starts a real broker, and Spark with the connector
 def test_the_connector_reads_topics_and_the_offsets_topic(tmp_path: Path) -> None:
     paths = jars()
-    with kproto_started("serve", "--port", "0") as process, real_kafka(NEWEST) as real:
+    none, login = tmp_path / "none.properties", tmp_path / "login.properties"
+    none.write_text("")
+    login.write_text(LOGIN_OF_JAVA)
+    ours_dir, tables = tmp_path / "kproto", tmp_path / "tables"
+    flags = ("--port", "0", "--data-dir", str(ours_dir), "--sasl", "PLAIN", "--user", "spark:secret")
+    with kproto_started("serve", *flags) as process, real_kafka(NEWEST) as real:
         ours = line_of(process).removeprefix(LISTENING).split()[0]
-        brokers = {"kproto": ours, "kafka": real.bootstrap}
-        for servers in brokers.values():
-            fill(servers)
-        named = [f"{name}={servers}" for name, servers in brokers.items()]
-        command = [sys.executable, "-m", "tests.spark.connector_child", paths, TOPIC, *named]
+        brokers = {"kproto": (ours, login, LOGIN), "kafka": (real.bootstrap, none, {})}
+        for servers, _, settings in brokers.values():
+            fill(servers, settings)
+        named = [f"{name}={servers}={file}" for name, (servers, file, _) in brokers.items()]
+        command = [sys.executable, "-m", "tests.spark.connector_child", paths, TOPIC, str(tables), *named]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
         process.terminate()
-    assert done.returncode == 0, done.stderr[-3000:]
+        process.wait()
+        real.stop(1)
+        (offsets,) = real.folder.glob("**/__consumer_offsets-0")
+        same = [
+            (in_tables(tables / name), in_files(log)) for name, log in (("kproto", ours_dir), ("kafka", offsets.parent))
+        ]
     found = json.loads(done.stdout.splitlines()[-1])
     for result in found.values():
         assert result["batch"] == result["stream"] == sorted(map(str, range(RECORDS)))
-        commits = [tuple(row) for row in result["commits"] if row[0] == GROUP]
-        assert commits == [(GROUP, TOPIC, p, offset, METADATA + "\0", False, "none") for p, offset in OFFSETS.items()]
+        commits = [tuple(row) for row in result["commits"] if row[0] == GROUP and row[3] != 44]
+        assert commits == [(GROUP, TOPIC, p, offset, METADATA + "\0", False, None) for p, offset in OFFSETS.items()]
+        first, second, third, last = result["runs"]
+        assert first == second == []
+        # The first run had written the micro-batch that is repeated; its rows are compared below.
+        assert third[:2] == ["commits: 0 rows added", "group_metadata: 0 rows added"]
+        assert last == [f"{name}: 0 rows added" for name in ("commits", "group_metadata", "log_batches")]
     assert found["kafka"]["offsets_by_itself"] == 0  # else `BY_CONSUMER` is no longer needed
+    for from_broker, from_files in same:
+        assert len(from_broker[COMMITS.name]) > len(OFFSETS)
+        assert {row["kind"] for row in from_broker[GROUP_METADATA.name]} == {"classic", "consumer"}
+        assert from_broker == from_files
 
 
 def test_the_maven_coordinates_of_the_connector() -> None:

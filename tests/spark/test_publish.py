@@ -156,3 +156,36 @@ def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
         publication.publish({"schema": 99})
     with pytest.raises(TablesError, match="another version of kproto"):
         publication.state()
+
+
+def test_files_that_replace_others_are_published_with_their_removal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(monkeypatch)
+
+    def compact(root: Path) -> None:
+        publication = Publication(root)
+        with publication.writing():
+            old = [root / name for name in published(root)]
+            if len(old) == 1:
+                return
+            (publication.staged / "commits").mkdir(parents=True)
+            (publication.staged / "commits" / "part-all.parquet").write_text("all rows")
+            publication.publish(publication.state(), old)
+
+    for step in count():
+        root = tmp_path / str(step)
+        write(root, 1)
+        steps.die_at(step)
+        try:
+            compact(root)
+        except Died:
+            steps.die_at(-1)
+            with Publication(root).writing():
+                assert len(published(root)) in (1, 3), "none of the files, or all"
+            compact(root)
+            assert published(root) == ["commits/part-all.parquet"]
+            assert Publication(root).state()["run"] == 1
+        else:
+            break
+    assert step > 10

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Column, Type
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark import tables
+from kproto.spark.embedded import EmbeddedSession
+from kproto.spark.engine import EMBEDDED, using
 from kproto.spark.publish import Publication, TablesError
 from tests.spark.rows import Log, Row, at, batch, commit, frame, group
 
@@ -95,3 +99,26 @@ def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_directory_without_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TablesError, match="it has no tables of kproto"):
         tables.read(spark, tmp_path, COMMITS)
+
+
+def test_small_files_become_one_and_a_later_version_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [commit(number, "g", "t", 0, number) for number in range(4)]
+    for count in (1, 2, 4):
+        tables.write_parquet(spark, source(frames(spark, rows[:count], [], [])), tmp_path)
+    assert len(list((tmp_path / "commits").rglob("*.parquet"))) == 3
+    fewer = tables.compact_parquet(spark, tmp_path)
+    assert fewer == {"commits": 2, "group_metadata": 0, "log_batches": 0}
+    (file,) = (tmp_path / "commits").rglob("*.parquet")
+    assert "_kproto" not in file.parts
+    assert_tables(spark, tmp_path, frames(spark, rows, [], []))
+    assert tables.write_parquet(spark, source(frames(spark, rows, [], [])), tmp_path)["commits"].rows == 0
+
+    later = replace(COMMITS, columns=(*COMMITS.columns, Column("reason", Type.STRING, "of a later version")))
+    found = [tables.read(spark, tmp_path, later).select("log_offset", "reason").toArrow().to_pylist()]
+    session: Any = EmbeddedSession()
+    with using(EMBEDDED):
+        found.append(tables.read(session, tmp_path, later).select("log_offset", "reason").toArrow().to_pylist())
+    session.stop()
+    for of_engine in found:
+        by_offset = sorted(of_engine, key=lambda row: int(row["log_offset"]))
+        assert by_offset == [{"log_offset": number, "reason": None} for number in range(4)]

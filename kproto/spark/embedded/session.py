@@ -115,11 +115,15 @@ class Reader:
         return self._session.of_arrow(pa.Table.from_batches(rows_of(ranges, options), schema=options.arrow_schema))
 
     def parquet(self, uri: str) -> DataFrame:
-        """Read the columns of the schema from all files below a directory."""
-        files = literal(f"{local_path(uri)}/**/*.parquet")
-        cast = (f"CAST({quoted(name)} AS {SQL_TYPES[kind]}) AS {quoted(name)}" for name, kind in self._fields.items())
-        sql = f"SELECT {', '.join(cast)} FROM read_parquet({files}, hive_partitioning = false)"
-        return DataFrame(self._session, sql, list(self._fields))
+        """Read the columns of the schema from all files below a directory; those that a file lacks are null."""
+        paths = literal(f"{local_path(uri)}/**/*.parquet")
+        files = f"read_parquet({paths}, hive_partitioning = false, union_by_name = true)"
+        there = self._session.to_arrow(f"SELECT * FROM {files} LIMIT 0").column_names
+        cast = (
+            f"CAST({quoted(name) if name in there else 'NULL'} AS {SQL_TYPES[kind]}) AS {quoted(name)}"
+            for name, kind in self._fields.items()
+        )
+        return DataFrame(self._session, f"SELECT {', '.join(cast)} FROM {files}", list(self._fields))
 
 
 def columns_of(schema: str) -> dict[str, str]:

@@ -17,8 +17,12 @@ MINUTE_MS = 60_000
 
 
 def applied(commits: DataFrame) -> DataFrame:
-    """Return the records that count: those outside of transactions, and those of committed transactions."""
-    return commits.where(F.col("txn_state").isin("none", "committed"))
+    """Return the records that count: those outside of transactions, and those of committed transactions.
+
+    A broker returns no others, and no state.
+    """
+    state = F.col("txn_state")
+    return commits.where(state.isNull() | state.isin("none", "committed"))
 
 
 def with_visible_from(commits: DataFrame, log_batches: DataFrame | None) -> DataFrame:
@@ -37,7 +41,8 @@ def with_visible_from(commits: DataFrame, log_batches: DataFrame | None) -> Data
         F.col("last_offset").alias("log_offset"),
         F.col("last_offset").alias("marker"),
     )
-    in_transaction = counted.where(F.col("txn_state") == "committed")
+    is_in_transaction = F.coalesce(F.col("txn_state") == "committed", F.lit(False))
+    in_transaction = counted.where(is_in_transaction)
     # Backwards: a window up to the last row is evaluated from there for each row.
     backwards = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("log_offset").desc())
     next_marker = F.last("marker", ignorenulls=True).over(backwards.rowsBetween(Window.unboundedPreceding, 0))
@@ -47,7 +52,7 @@ def with_visible_from(commits: DataFrame, log_batches: DataFrame | None) -> Data
         .where(F.col("marker").isNull())
         .drop("marker")
     )
-    plain = counted.where(F.col("txn_state") == "none").withColumn("visible_from", F.col("log_offset"))
+    plain = counted.where(~is_in_transaction).withColumn("visible_from", F.col("log_offset"))
     return plain.unionByName(ended)
 
 

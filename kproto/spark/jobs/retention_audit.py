@@ -37,7 +37,7 @@ def retention_audit(commits: DataFrame, *, retention_minutes: int) -> DataFrame:
     is_commit = ~F.col("tombstone")
     seen = F.when(is_commit, F.col("log_ts"))
     # Also a commit in an open transaction: the group is there to end it.
-    last = F.max_by(is_commit, F.when(F.col("txn_state") != "aborted", F.col("log_offset")))
+    last = F.max_by(is_commit, F.when(~F.col("txn_state").eqNullSafe("aborted"), F.col("log_offset")))
     keys = (
         commits.withColumn("retention_ms", ms_between("commit_ts", "expire_ts"))
         .withColumn("override_ms", override)

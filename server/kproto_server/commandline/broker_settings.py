@@ -96,7 +96,7 @@ def _set_addresses(result: Configuration, given: dict[str, str], *, has_tls: boo
 
 
 def _read_properties(command: Command, path: str) -> dict[str, str]:
-    from kproto_server.configuration.properties import read_properties
+    from kproto.properties import read_properties
 
     try:
         with open(path, encoding="utf-8") as file:

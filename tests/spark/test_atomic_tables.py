@@ -1,4 +1,4 @@
-"""Delta tables have each row of a real broker's log once after any number of runs, also after deaths and overlaps."""
+"""Delta and Iceberg tables have each row of a real broker's log once, also after runs that died or overlapped."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def state_of(log: Path, target: Path, share: float) -> dict[str, int]:
 
 
 @pytest.mark.oracle
-@pytest.mark.slow  # starts Spark with Delta, whose jars come from Maven Central
-def test_delta_tables_grow_by_new_rows(tmp_path: Path) -> None:
+@pytest.mark.slow  # starts Spark with Delta and Iceberg, whose jars come from Maven Central
+def test_tables_grow_by_new_rows(tmp_path: Path) -> None:
     need_java()
     states = [tmp_path / f"state{number}" for number in range(2)]
     log = offsets_log("several-partitions", "2.8.2")
@@ -49,19 +49,22 @@ def test_delta_tables_grow_by_new_rows(tmp_path: Path) -> None:
     command: list[str | Path] = [
         sys.executable,
         "-m",
-        "tests.spark.delta_child",
+        "tests.spark.tables_child",
         tmp_path / "log",
         tmp_path / "tables",
         *states,
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
     assert first["commits"] < last["commits"] == 13
-    other, error = found["overlapping"]
-    # The run that died had written the other tables.
-    assert other == {name: last[name] - first[name] for name in TABLES} | {"log_batches": last["log_batches"]}
-    assert error == "another `tables` wrote there meanwhile: run it again for the rest"
-    for name in ("commits", "log_batches"):
-        assert found["tables"][name] == {"rows": last[name], "same": True}
-    assert found["jobs"] == [True, True]
+    for found in json.loads(done.stdout.splitlines()[-1]).values():
+        other, error = found["overlapping"]
+        # The run that died had written the other tables.
+        assert other == {name: last[name] - first[name] for name in TABLES} | {"log_batches": last["log_batches"]}
+        assert error == "another `tables` wrote there meanwhile: run it again for the rest"
+        for name in ("commits", "log_batches"):
+            assert found["tables"][name] == {"rows": last[name], "same": True}
+        assert found["jobs"] == [True, True, True]
+        assert found["compacted"] == [True, True]
+        assert found["again"] == dict.fromkeys(TABLES, 0)
+        assert found["grown"] == [["None"], 1, True, 16]

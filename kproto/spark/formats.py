@@ -1,0 +1,59 @@
+"""The formats of tables by name, and which of them is at a path or URI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.errors import NoLog
+from kproto.logs.remote import UnknownStore
+from kproto.spark.atomic_tables import has_remote_tables, has_tables
+from kproto.spark.delta import DeltaTables
+from kproto.spark.iceberg import IcebergTables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from kproto.spark.atomic_tables import AtomicTables
+
+PARQUET = "parquet"
+ATOMIC: Mapping[str, type[AtomicTables]] = {"delta": DeltaTables, "iceberg": IcebergTables}
+"""The formats whose own log makes a write atomic."""
+TABLE_FORMATS = (PARQUET, *ATOMIC)
+
+
+def atomic_format(path: str) -> str | None:
+    """Return the format of the tables at a path or URI; None: there are none of `ATOMIC`.
+
+    Raises:
+        UnknownStore: fsspec does not know the scheme; Spark may.
+        MissingPackage: the scheme needs a package.
+        StoreError: the store cannot be reached, or refuses.
+    """
+    return next((name for name, tables in ATOMIC.items() if has_tables(path, tables.metadata_folder)), None)
+
+
+def needs_spark(path: str) -> bool:
+    """Return whether only Spark reads what is at a path or URI; a scheme unknown to fsspec may be one of Spark."""
+    try:
+        return atomic_format(path) is not None
+    except UnknownStore:
+        return True
+
+
+def open_tables(spark: SparkSession, root: str) -> AtomicTables | None:
+    """Return the tables of one of `ATOMIC` at a path or URI; None: there are none.
+
+    Raises:
+        NoLog: fsspec does not know the scheme, and Spark finds no tables, or cannot read from there.
+        MissingPackage, StoreError: as `atomic_format`.
+    """
+    try:
+        name = atomic_format(root)
+    except UnknownStore:
+        found = (name for name, tables in ATOMIC.items() if has_remote_tables(spark, root, tables.metadata_folder))
+        name = next(found, None)
+        if name is None:
+            raise NoLog(f"{root}: no tables") from None
+    return None if name is None else ATOMIC[name](spark, root)
