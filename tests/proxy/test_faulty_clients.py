@@ -27,7 +27,15 @@ LIMIT_S = 60
 
 
 def produce_and_commit(servers: str) -> None:
-    producer = Producer({"bootstrap.servers": servers, "log_level": 0, "linger.ms": 0, "retry.backoff.ms": 10})
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "log_level": 0,
+            "linger.ms": 0,
+            "retry.backoff.ms": 10,
+            "max.in.flight.requests.per.connection": 1,  # a batch that is repeated does not change places with the next
+        }
+    )
     for number in range(RECORDS):
         producer.produce(TOPIC, b"%d" % number)
     assert producer.flush(LIMIT_S) == 0

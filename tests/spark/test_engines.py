@@ -136,7 +136,7 @@ def test_names_and_texts_are_quoted(either: SparkSession) -> None:
     [
         (["tables", RECORDED, "-o", "x"], "kproto.spark tables: --engine embedded: only Spark writes tables"),
         (["latest", RECORDED, "--master", "local"], "--engine embedded: it runs in this process, not on a cluster"),
-        (["latest", "nowhere://bucket/tables"], "--engine embedded: only Spark reads Delta tables"),
+        (["latest", "nowhere://bucket/tables"], "--engine embedded: only Spark reads Delta and Iceberg tables"),
     ],
 )
 def test_the_embedded_engine_refuses_what_needs_spark(run_embedded: Command, words: list[object], line: str) -> None:
@@ -148,7 +148,7 @@ def test_the_embedded_engine_refuses_what_needs_spark(run_embedded: Command, wor
 def test_the_embedded_engine_refuses_delta_tables(run_embedded: Command, tmp_path: Path) -> None:
     (tmp_path / "commits" / "_delta_log").mkdir(parents=True)
     found = run_embedded("latest", tmp_path)
-    assert found == (2, "", "kproto.spark latest: --engine embedded: only Spark reads Delta tables\n")
+    assert found == (2, "", "kproto.spark latest: --engine embedded: only Spark reads Delta and Iceberg tables\n")
 
 
 @pytest.mark.parametrize(

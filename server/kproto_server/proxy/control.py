@@ -141,7 +141,7 @@ def openapi(proxy: ProxyControls) -> dict[str, Any]:
     return description(PROXY_OPERATIONS)
 
 
-SAME = {
+SAME: set[Callable[..., Any]] = {
     BrokerFaults.add,
     BrokerFaults.clear,
     BrokerRequests.clear,
