@@ -38,6 +38,7 @@ from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitR
 from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.offset_commit_v4 import decode_v4
+from kproto.properties import PropertiesError, read_properties
 from kproto.records import (
     batches,
     compression,
@@ -135,6 +136,7 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
         position=0,
         elements_max=1,
     ),
+    ("properties.read_properties", PropertiesError): lambda: read_properties("a=\\u12"),
     ("records.batches.batch_end", DecodeError): lambda: batches.batch_end(bytes(20)),
     ("records.batches.read_batch", CorruptBatch): lambda: batches.read_batch(BAD_CRC),
     ("records.batches.read_batch", DecodeError): lambda: batches.read_batch(BAD_MAGIC),

@@ -119,7 +119,7 @@ def test_versions_over_many_reports(either: SparkSession, tmp_path: Path) -> Non
     ]
     assert_rows(jobs.versions(read_reports(either, [str(tmp_path)])), VERSIONS, expected)
     log = tmp_path / "broker-1.log"  # audited by a worker
-    log.write_bytes((FIXTURES / "request-logs/4.4.0.log").read_bytes())
+    log.write_bytes((FIXTURES / "request-logs/3.9.2.log").read_bytes())
     rows = jobs.versions(read_reports(either, [str(tmp_path)], ["--target=4.0"])).collect()
     assert [row["client_id"] for row in rows if row["verdict"] == "breaks"].count("archive") == 1
     assert len(rows) > len(expected)

@@ -97,7 +97,7 @@ def test_the_count_of_partitions_is_at_least_what_the_directories_show(tmp_path:
 def test_every_job_reads_message_sets(release: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = {"what-if": ["--retention-minutes", "60"], "stalled": ["--minutes", "0"]}
     without_rows = set()
-    for job in JOBS.keys() - {"transactions", "assignments"}:
+    for job in JOBS.keys() - {"transactions", "assignments", "share-partitions"}:
         words = [job, str(offsets_log("old-formats", release)), *options.get(job, [])]
         with using(EMBEDDED):
             assert main([*words, "--engine", "embedded", "--format", "csv"]) == 0
