@@ -132,10 +132,9 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
 def _of_topics(found: list[PartitionDirectory], path: str, topics: Collection[str] | None) -> list[PartitionDirectory]:
     wanted = [partition for partition in found if topics is None or partition.topic in topics]
     if not wanted:
-        default_topic = next(iter(topics or ()), OFFSETS_TOPIC)
         others = ", ".join(sorted({partition.topic for partition in found})[:5])
         there = f"partitions of {others}" if others else "no partition directories"
-        like = default_topic if topics else "TOPIC"
+        like = next(iter(topics or ()), "TOPIC")
         (first, *others_of_path) = path.split("\n")
         shown = f"{first} and {len(others_of_path)} others" if others_of_path else path
         raise NoLog(f"{shown}: no segments and no directories like {like}-0; it holds {there}")

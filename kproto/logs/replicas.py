@@ -107,7 +107,9 @@ def find_replicas(paths: Iterable[str], topics: Collection[str] | None = None) -
         for partition in find_partitions(path, None):
             if topics is None or partition.topic in topics:
                 folder = partition.path.parent
-                log_dir = known.setdefault(folder, known.get(folder) or _log_dir(folder))
+                if folder not in known:
+                    known[folder] = _log_dir(folder)
+                log_dir = known[folder]
                 found = by_partition.setdefault(partition[:2], [])
                 _check_broker(log_dir, partition, found)
                 found.append(_replica(log_dir, partition))

@@ -22,6 +22,7 @@ from kproto.arrow.schemas import COMMITS
 from kproto.errors import NoLog
 from kproto.logs.locations import location
 from kproto.spark.engine import F
+from kproto.spark.java import cause_of, first_line, hadoop_configuration, java_of
 from kproto.spark.publish import TablesError
 from kproto.spark.schemas import select_columns
 from kproto.spark.tables import GROWING, Added, Origin, by_date, check_it_is_the_same, later, marks_of
@@ -154,19 +155,15 @@ def has_remote_tables(spark: SparkSession, root: str, metadata_folder: str) -> b
     Raises:
         NoLog: Spark cannot read from there.
     """
-    java, context = spark.sparkContext._jvm, spark.sparkContext._jsc
-    assert java is not None, "a session has a Java"
-    assert context is not None, "a session has a context"
     try:
-        folder = java.org.apache.hadoop.fs.Path(f"{root}/{COMMITS.name}/{metadata_folder}")
-        return bool(folder.getFileSystem(context.hadoopConfiguration()).listStatusIterator(folder).hasNext())
+        folder = java_of(spark).org.apache.hadoop.fs.Path(f"{root}/{COMMITS.name}/{metadata_folder}")
+        return bool(folder.getFileSystem(hadoop_configuration(spark)).listStatusIterator(folder).hasNext())
     except Exception as error:
-        cause = getattr(error, "java_exception", None)  # of an error of py4j, which has no types
+        cause = cause_of(error)
         if cause is None:
             raise
         if "FileNotFoundException" not in cause.toString():
-            text = str(cause.getMessage() or cause.toString()).partition("\n")[0]
-            raise NoLog(f"{root}: Spark cannot read it: {text}") from None
+            raise NoLog(f"{root}: Spark cannot read it: {first_line(cause)}") from None
         return False
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kproto.spark.atomic_tables import AtomicTables
+from kproto.spark.java import java_of
 from kproto.spark.tables import GROWING
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ class DeltaTables(AtomicTables):
     metadata_folder = "_delta_log"
 
     def version(self, name: str) -> int | None:
-        java = self.spark.sparkContext._jvm
-        assert java is not None, "a session has a Java"
-        if not java.io.delta.tables.DeltaTable.isDeltaTable(self.folder(name)):
+        if not java_of(self.spark).io.delta.tables.DeltaTable.isDeltaTable(self.folder(name)):
             return None
         return int(self._history(name)[0]["version"])
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from kproto.arrow.schemas import Type
 from kproto.spark.atomic_tables import AtomicTables
 from kproto.spark.engine import F
+from kproto.spark.java import cause_of, hadoop_configuration, java_of
 from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import TablesError
 from kproto.spark.tables import GROWING, SMALL_BYTES, in_large_files
@@ -59,13 +60,11 @@ class IcebergTables(AtomicTables):
 
     @cached_property
     def _java(self) -> Any:
-        return self.spark.sparkContext._jvm
+        return java_of(self.spark)
 
     @cached_property
     def _configuration(self) -> Any:
-        context = self.spark.sparkContext._jsc
-        assert context is not None, "a session has a context"
-        return context.hadoopConfiguration()
+        return hadoop_configuration(self.spark)
 
     @cached_property
     def _tables(self) -> Any:
@@ -142,8 +141,8 @@ class IcebergTables(AtomicTables):
         return self._commit(target, rows, target.newOverwrite().overwriteByRowFilter(every), "addFile")
 
     def compact(self, name: str) -> int:
-        by_day: dict[str, list[Any]] = {}
-        for file in self._files(name):
+        before, by_day = self._files(name), dict[str, list[Any]]()
+        for file in before:
             if file.fileSizeInBytes() < SMALL_BYTES:
                 by_day.setdefault(str(file.partition().toString()), []).append(file)
         small = [file for files in by_day.values() if len(files) > 1 for file in files]
@@ -155,10 +154,9 @@ class IcebergTables(AtomicTables):
             change = change.deleteFile(file)
         grown = next(grown for grown in GROWING if grown.name == name)
         rows = self._read(name, [file.location() for file in small])
-        before = len(self._files(name))
         total_bytes = sum(file.fileSizeInBytes() for file in small)
         self._commit(target, in_large_files(grown, rows, total_bytes), change, "addFile")
-        return before - len(self._files(name))
+        return len(before) - len(self._files(name))
 
     def _commit(self, target: Any, rows: DataFrame, change: Any, add: str) -> int:
         """Write rows to new files, add them by a method of a change, and commit it; return the number of rows.
@@ -224,7 +222,7 @@ class IcebergTables(AtomicTables):
         return target
 
     def _is_conflict(self, error: Exception) -> bool:
-        cause = getattr(error, "java_exception", None)  # of an error of py4j, which has no types
+        cause = cause_of(error)
         return cause is not None and str(cause.getClass().getSimpleName()) in CONFLICTS
 
 

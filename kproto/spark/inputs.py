@@ -133,11 +133,7 @@ def input_size(path: str) -> int:
 
 
 def _table_file_sizes(root: Path) -> list[int]:
-    return [
-        path.stat().st_size
-        for name in (COMMITS.name, GROUP_METADATA.name, LOG_BATCHES.name)
-        for path in (root / name).rglob("*.parquet")
-    ]
+    return [path.stat().st_size for name in NAMES for path in (root / name).rglob("*.parquet")]
 
 
 def is_tables(path: str) -> bool:

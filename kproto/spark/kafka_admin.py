@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.errors import NoLog
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.java import cause_of, first_line, java_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,8 +48,7 @@ def read_topics(spark: SparkSession, settings: Mapping[str, str]) -> ClusterTopi
     Raises:
         NoLog: the client cannot reach the cluster, or the user lacks a right; or there is no offsets topic.
     """
-    java = spark.sparkContext._jvm
-    assert java is not None, "a session has a Java"
+    java = java_of(spark)
     try:
         client = java.org.apache.kafka.clients.admin.AdminClient.create(java.java.util.HashMap(dict(settings)))
         try:
@@ -56,13 +56,12 @@ def read_topics(spark: SparkSession, settings: Mapping[str, str]) -> ClusterTopi
         finally:
             client.close()
     except Exception as error:
-        cause = getattr(error, "java_exception", None)  # of an error of py4j, which has no types
+        cause = cause_of(error)
         if cause is None:
             raise
         while cause.getCause() is not None:
             cause = cause.getCause()
-        text = str(cause.getMessage() or cause.toString()).partition("\n")[0]
-        raise NoLog(f"{settings['bootstrap.servers']}: {text}") from None
+        raise NoLog(f"{settings['bootstrap.servers']}: {first_line(cause)}") from None
     if not found.stable_ends:
         raise NoLog(f"{settings['bootstrap.servers']}: the cluster has no {OFFSETS_TOPIC} yet")
     return found

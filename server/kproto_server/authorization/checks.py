@@ -7,7 +7,7 @@ of what follows, perhaps for a part of the request, with errors for the other pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kproto import registry
 from kproto.codes import ErrorCode
@@ -38,7 +38,7 @@ from kproto_server.requests.deferred import (
 from kproto_server.security.acls import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from kproto_server.authorization.rights import Rights
     from kproto_server.requests.context import RequestContext
@@ -65,6 +65,7 @@ class Asked(NamedTuple):
         return name is None or self.rights.on_topic(operation, name)
 
 
+Item = TypeVar("Item")
 Perform = Callable[[Any], Any]
 """What follows a check: given the request, returns a handler's result."""
 Check = Callable[[Asked, Perform], Any]
@@ -83,6 +84,15 @@ def changed(result: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(result, (NoResponse, Piece, Shaped, bytes)):
         return result
     return change(result)
+
+
+def parted(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Return the items of a request that are allowed, and the others, both in their order."""
+    allowed: list[Item] = []
+    denied: list[Item] = []
+    for item in items:
+        (allowed if is_allowed(item) else denied).append(item)
+    return tuple(allowed), tuple(denied)
 
 
 class ClusterRightsBehavior(VersionBehavior):

@@ -7,7 +7,16 @@ from typing import Any
 
 from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult
-from kproto_server.authorization.checks import Asked, Check, Perform, changed, element_struct, on_topics, refused
+from kproto_server.authorization.checks import (
+    Asked,
+    Check,
+    Perform,
+    changed,
+    element_struct,
+    on_topics,
+    parted,
+    refused,
+)
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
@@ -30,8 +39,7 @@ def described_groups(asked_array: str, array: str) -> Check:
 
     def check(asked: Asked, perform: Perform) -> Any:
         request, rights, version = asked.request, asked.rights, asked.context.api_version
-        group_ids = getattr(request, asked_array)
-        allowed = tuple(one for one in group_ids if rights.on_group(Operation.DESCRIBE, one))
+        allowed, others = parted(getattr(request, asked_array), lambda one: rights.on_group(Operation.DESCRIBE, one))
         struct = element_struct(asked.context.api_key, array)
         denied = tuple(
             filled(
@@ -43,8 +51,7 @@ def described_groups(asked_array: str, array: str) -> Check:
                 },
                 version,
             )
-            for one in group_ids
-            if one not in allowed
+            for one in others
         )
 
         def finished(response: Any) -> Any:
@@ -103,15 +110,14 @@ def list_groups(asked: Asked, perform: Perform) -> Any:
 def delete_groups(asked: Asked, perform: Perform) -> Any:
     """Groups need DELETE."""
     request, rights = asked.request, asked.rights
-    allowed = tuple(one for one in request.groups_names if rights.on_group(Operation.DELETE, one))
+    allowed, others = parted(request.groups_names, lambda one: rights.on_group(Operation.DELETE, one))
     denied = tuple(
         filled(
             DeletableGroupResult,
             {"group_id": one, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED},
             asked.context.api_version,
         )
-        for one in request.groups_names
-        if one not in allowed
+        for one in others
     )
     return changed(
         perform(request.replace(groups_names=allowed)),
@@ -146,11 +152,10 @@ def share_group_offsets(asked: Asked, perform: Perform) -> Any:
     """Groups need DESCRIBE, topics, too: named ones have errors, others are not listed."""
     request, rights, version = asked.request, asked.rights, asked.context.api_version
     struct = element_struct(asked.context.api_key, "groups")
-    allowed = tuple(one for one in request.groups if rights.on_group(Operation.DESCRIBE, one.group_id))
+    allowed, others = parted(request.groups, lambda one: rights.on_group(Operation.DESCRIBE, one.group_id))
     denied = tuple(
         filled(struct, {"group_id": one.group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}, version)
-        for one in request.groups
-        if one not in allowed
+        for one in others
     )
     named = {one.group_id: one.topics is not None for one in request.groups}
 

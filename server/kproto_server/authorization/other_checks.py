@@ -15,6 +15,7 @@ from kproto_server.authorization.checks import (
     element_struct,
     on_cluster,
     on_topics,
+    parted,
     refused,
 )
 from kproto_server.authorization.topic_checks import cluster_operations
@@ -91,11 +92,9 @@ def find_coordinator(asked: Asked, perform: Perform) -> Any:
         message = asked.context.behavior(OtherRightsBehavior).coordinator_message(error)
         response = refused(asked, error, message)
         return response.replace(node_id=-1, host="", port=-1)
-    allowed = tuple(key for key in request.coordinator_keys if rights.may(Operation.DESCRIBE, kind, key))
+    allowed, others = parted(request.coordinator_keys, lambda key: rights.may(Operation.DESCRIBE, kind, key))
     denied = tuple(
-        Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message="")
-        for key in request.coordinator_keys
-        if key not in allowed
+        Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message="") for key in others
     )
     return changed(
         perform(request.replace(coordinator_keys=allowed)),

@@ -13,7 +13,7 @@ from kproto.messages.k19_create_topics import CreatableTopicResult
 from kproto.messages.k20_delete_topics import DeletableTopicResult
 from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsResponseTopic
 from kproto.records.batch_header import MAGIC, MAGIC_POSITION, header_struct
-from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, refused
+from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, parted, refused
 from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.faults.active_rules import known_request
 from kproto_server.faults.items import ErrorItems, empty_response, place_of
@@ -225,7 +225,7 @@ def describe_topic_partitions(asked: Asked, perform: Perform) -> Any:
     request, rights = asked.request, asked.rights
     names = [one.name for one in request.topics]
     wanted = names or list(asked.context.cluster.topics)
-    allowed = [name for name in wanted if rights.on_topic(Operation.DESCRIBE, name)]
+    allowed, others = parted(wanted, lambda name: rights.on_topic(Operation.DESCRIBE, name))
     if not allowed:
         result: Any = empty_response(asked.context.api_key, asked.context.api_version)
     else:
@@ -240,8 +240,7 @@ def describe_topic_partitions(asked: Asked, perform: Perform) -> Any:
             partitions=(),
             topic_authorized_operations=_operations.NOT_REQUESTED,
         )
-        for name in names
-        if name not in allowed
+        for name in (others if names else ())  # what was not named is hidden
     )
 
     def finished(response: Any) -> Any:
@@ -268,11 +267,11 @@ def create_topics(asked: Asked, perform: Perform) -> Any:
     """Topics need CREATE on themselves or on the cluster; their configs are shown with DESCRIBE_CONFIGS alone."""
     request, rights = asked.request, asked.rights
     by_cluster = rights.on_cluster(Operation.CREATE)
-    allowed = tuple(one for one in request.topics if by_cluster or rights.on_topic(Operation.CREATE, one.name))
+    allowed, others = parted(request.topics, lambda one: by_cluster or rights.on_topic(Operation.CREATE, one.name))
     message = asked.context.behavior(TopicRightsBehavior).creation_message
     denied = tuple(
         CreatableTopicResult(name=name, error_code=DENIED, error_message=message)
-        for name in dict.fromkeys(one.name for one in request.topics if one not in allowed)
+        for name in dict.fromkeys(one.name for one in others)
     )
 
     only_created = asked.context.kafka_version.is_kraft
@@ -352,11 +351,10 @@ def offset_fetch(asked: Asked, perform: Perform) -> Any:
             response = refused(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
             return response.replace(topics=tuple(map(_without_metadata, response.topics)))
         return _offsets(asked, perform(request), request)
-    allowed = tuple(one for one in request.groups if rights.on_group(Operation.DESCRIBE, one.group_id))
+    allowed, others = parted(request.groups, lambda one: rights.on_group(Operation.DESCRIBE, one.group_id))
     denied = tuple(
         OffsetFetchResponseGroup(group_id=one.group_id, topics=(), error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        for one in request.groups
-        if one not in allowed
+        for one in others
     )
     if not allowed:
         return empty_response(asked.context.api_key, asked.context.api_version).replace(groups=denied)

@@ -6,7 +6,16 @@ from functools import cached_property
 from typing import Any
 
 from kproto.codes import ErrorCode
-from kproto_server.authorization.checks import KAFKAS, Asked, Perform, changed, element_struct, on_cluster, on_topics
+from kproto_server.authorization.checks import (
+    KAFKAS,
+    Asked,
+    Perform,
+    changed,
+    element_struct,
+    on_cluster,
+    on_topics,
+    parted,
+)
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation
@@ -71,15 +80,14 @@ def _add_partitions_errors(asked: Asked, error_of: Any) -> Any:
 def describe_transactions(asked: Asked, perform: Perform) -> Any:
     """Transactional ids need DESCRIBE; of their topics those are listed that the client may see."""
     request, rights, struct = asked.request, asked.rights, element_struct(asked.context.api_key, "transaction_states")
-    allowed = tuple(one for one in request.transactional_ids if rights.on_transactional_id(Operation.DESCRIBE, one))
+    allowed, others = parted(request.transactional_ids, lambda one: rights.on_transactional_id(Operation.DESCRIBE, one))
     denied = tuple(
         filled(
             struct,
             {"transactional_id": one, "error_code": ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
             asked.context.api_version,
         )
-        for one in request.transactional_ids
-        if one not in allowed
+        for one in others
     )
 
     def visible(state: Any) -> Any:

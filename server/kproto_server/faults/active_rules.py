@@ -12,11 +12,9 @@ number of `probability` in the order of the requests, so that a test with one co
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kproto.messages import APIS
 from kproto_server import handlers
 from kproto_server.faults.actions import Faulty, act, at_once
 from kproto_server.faults.changes import Leaders
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from kproto_server.requests.deferred import Result
     from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
-
-logger = logging.getLogger("kproto")
 
 FETCH, OFFSET_COMMIT = 1, 8
 
@@ -81,8 +77,6 @@ class ActiveRules(Rules):
         rule = self.first(active, asked)
         if rule is None:
             return endpoint.handle(request, context)
-        info = context.connection
-        logger.info("%s %r: %s: fault rule %d", info.client_host, context.client_id, APIS[context.api_key], rule.number)
 
         def handle(request: Request) -> Result:
             return perform(endpoint.handle, endpoint.fail, request, replace(context, now_ms=self._now_ms()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from kproto.messages import APIS
 from kproto_server.faults.changes import Leaders
 from kproto_server.faults.rule import API_VERSIONS
 from kproto_server.observation.conditions import names_meet
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from kproto_server.faults.rule import Checked
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import ConnectionInfo
+
+logger = logging.getLogger("kproto")
 
 SOFTWARE_SINCE = 3
 """The version of ApiVersions from which on clients name their software."""
@@ -184,10 +188,14 @@ class Rules:
         self.add_initial(self._initial)
 
     def first(self, active: Collection[Rule], asked: Asked) -> Rule | None:
-        """Return the first rule that acts on a request, and count it; None: no rule does."""
+        """Return the first rule that acts on a request, count and log it; None: no rule does."""
         now_ms = self._now_ms()
         rule = next((rule for rule in active if rule.acts(asked, now_ms)), None)
-        if rule is not None and rule.is_exhausted:
+        if rule is None:
+            return None
+        context, host = asked.context, asked.context.connection.client_host
+        logger.info("%s %r: %s: fault rule %d", host, context.client_id, APIS[context.api_key], rule.number)
+        if rule.is_exhausted:
             self._install()
         return rule
 

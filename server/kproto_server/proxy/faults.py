@@ -14,7 +14,6 @@ one.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import ConnectionInfo
     from kproto_server.requests.deferred import Result
-
-logger = logging.getLogger("kproto")
 
 SIZE_BYTES = 4
 PRODUCE, FETCH, OFFSET_COMMIT = 0, 1, 8
@@ -290,7 +287,6 @@ def faulted(
     rule = rules.first(active, Asked(request, about, None, rules.name_of_topic))
     if rule is None:
         return changed
-    logger.info("%s %r: %s: fault rule %d", info.client_host, about.client_id, APIS[key], rule.number)
     return FaultedRequest(frame, header, request, about).acted_on(rule, rules)
 
 
