@@ -17,7 +17,7 @@ from kproto.records.batches import Batch, read_batch
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.testing.in_memory import DAY_MS, InMemoryBroker
 from kproto_server.transactions import transitions
-from kproto_server.transactions.coordinator import MARKERS_AT_ONCE
+from kproto_server.transactions.ending import MARKERS_AT_ONCE
 from kproto_server.transactions.records import read_transaction
 from kproto_server.transactions.transaction import EPOCH_MAX, TransactionValues
 from kproto_server.transactions.transitions import ProducerIdAndEpoch

@@ -135,7 +135,7 @@ def test_a_decision_in_the_log_is_carried_out_after_a_restart(durability: Durabi
     coordinator = broker.broker.state.transactions
     transaction = coordinator.transactions["a"]
     decided = transitions.prepared(transaction.values, commits=commits, now_ms=broker.broker.clock.now_ms())
-    coordinator._append(transaction, decided, broker.broker.clock.now_ms())
+    coordinator.log.append(transaction, decided, broker.broker.clock.now_ms())
     _kill(broker)
     assert producer.offset(stable=True) == (5 if commits else -1, 0)
     complete = TransactionStatus.COMPLETE_COMMIT if commits else TransactionStatus.COMPLETE_ABORT

@@ -160,5 +160,5 @@ def test_requests_while_transactional_ids_are_loaded(api_key: int, version: int,
     request = producer.request(api_key, version)
     transactions.forget()
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    transactions.unavailable |= dict.fromkeys(range(50), loading)
+    transactions.log.unavailable |= dict.fromkeys(range(50), loading)
     assert error_codes(producer.connection.ask(request, version)) == [expected]

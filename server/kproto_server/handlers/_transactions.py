@@ -21,4 +21,4 @@ def coordinator_error(transactional_id: str, context: RequestContext) -> ErrorCo
     """Return why this node cannot serve a transactional id; NONE if it can."""
     if not transactional_id:
         return ErrorCode.INVALID_REQUEST
-    return context.transactions.error_at(context.node, transactional_id)
+    return context.transactions.log.error_at(context.node, transactional_id)

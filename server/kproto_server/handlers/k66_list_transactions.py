@@ -18,7 +18,7 @@ NAMES = frozenset(STATE_NAMES.values())
 
 def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
     transactions = context.transactions
-    if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in transactions.unavailable.values():
+    if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in transactions.log.unavailable.values():
         return _response(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     pattern = None
     if request.transactional_id_pattern:
@@ -35,7 +35,7 @@ def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTra
             name = transaction.transactional_id
             if pattern is not None and not pattern.matches(name):
                 continue
-            if _is_wanted(transaction.values, request, context) and not transactions.error_at(context.node, name):
+            if _is_wanted(transaction.values, request, context) and not transactions.log.error_at(context.node, name):
                 state = STATE_NAMES[transaction.values.status]
                 found.append(
                     TransactionState(

@@ -37,7 +37,7 @@ def move_leader(state: BrokerState, topic: str, index: int, node_id: int | None 
         unload(state.coordinator, {index})
     state.cluster.lead(partition, new)
     if loading_ms and topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
-        unavailable = (state.coordinator if topic == OFFSETS_TOPIC else state.transactions).unavailable
+        unavailable = (state.coordinator if topic == OFFSETS_TOPIC else state.transactions.log).unavailable
         unavailable[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         state.clock.call_at(state.clock.now_ms() + loading_ms, partial(_loaded, unavailable, index))
     return new

@@ -32,10 +32,10 @@ class TransactionsLoading(Loading[TransactionLoad]):
         """``on_loaded``: called in the event loop when all partitions are loaded."""
 
         def finish() -> None:
-            coordinator.finish(now_ms())
+            coordinator.ending.finish(now_ms())
             on_loaded()
 
-        super().__init__(surroundings, logs, coordinator.unavailable, finish, " of __transaction_state")
+        super().__init__(surroundings, logs, coordinator.log.unavailable, finish, " of __transaction_state")
         self._coordinator = coordinator
 
     def _load(self, number: int, content: Iterator[bytes]) -> TransactionLoad:
