@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header, response_frame
-from kproto_server.commit_cache.cache import CommitCache
 from kproto_server.observation.observe import NO_API
-from kproto_server.requests.connection import REFUSED, Connection, Exchange
+from kproto_server.requests.connection import REFUSED, Connection
 from kproto_server.requests.deferred import DelayedOperation, Piece
 from kproto_server.requests.logged_connection import LoggedConnection
+from kproto_server.requests.response_encoder import Exchange
 from kproto_server.security.sasl import Authentication, AuthenticationFailed, MalformedToken, Phase
 
 if TYPE_CHECKING:
@@ -85,11 +85,7 @@ class Authenticating(Connection):
         assert authentication is not None, "set by `require`"
         self.info.principal = f"User:{authentication.user}"
         if authentication.session_ends_ms is None:
-            commit_cache = CommitCache(
-                self.dispatcher.cached_commits, self.dispatcher.observations, self.node, self.info
-            )
-            self._look_up = commit_cache.look_up
-            self._learn = commit_cache.learn
+            self._use_commit_cache()
 
     def _refuse(self, frame: bytes, phase: Phase) -> bytes:
         """Close the connection; between SaslHandshake and SaslAuthenticate behind a response with an error (BA-111)."""

@@ -34,15 +34,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kproto.errors import DecodeError, FrameTooLarge, StringTooLong, TooManyElements
 from kproto.framing import FrameReader
-from kproto.headers import explain_header_version, read_request_header, response_frame
+from kproto.headers import explain_header_version, read_request_header
 from kproto.message import Response
 from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.commit_cache.cache import CommitCache
-from kproto_server.observation.error_codes import error_codes
 from kproto_server.observation.observe import NO_API
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
@@ -63,14 +62,14 @@ from kproto_server.requests.deferred import (
 )
 from kproto_server.requests.deferred_queue import Deferred, DeferredQueue
 from kproto_server.requests.dispatcher import LATE_MS
+from kproto_server.requests.response_encoder import Exchange, ResponseEncoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.requests.deferred_queue import PendingResponse
     from kproto_server.requests.dispatcher import Dispatcher
-    from kproto_server.requests.endpoint import Endpoint
 
 logger = logging.getLogger("kproto")
 
@@ -89,25 +88,15 @@ _new: Any = tuple.__new__
 """Builds a named tuple from its values in order, in half the time of its constructor."""
 
 
-class Exchange(NamedTuple):
-    """A request that was decoded, and what its response is made from."""
-
-    frame: bytes
-    body_position: int
-    correlation_id: int
-    endpoint: Endpoint
-    context: RequestContext
-    request: Any
-
-
 class Connection:
     """One client's connection. The transport that calls `receive` also calls `abandon` when the socket is closed."""
 
     __slots__ = (
         "_client_id",
         "_delayed_exchange",
+        "_encode",
+        "_encoder",
         "_framing_error",
-        "_learn",
         "_look_up",
         "_rank",
         "_reader",
@@ -152,9 +141,15 @@ class Connection:
         """What `deferred.Turn` has: how many more cheap requests make the connection trusted."""
         self._client_id = ""
         """The client id of the latest request, for reports of a frame that has none."""
-        commit_cache = CommitCache(dispatcher.cached_commits, dispatcher.observations, node, info)
+        self._encoder = ResponseEncoder(dispatcher.observations, info)
+        self._encode = self._encoder.encode
+        self._use_commit_cache()
+
+    def _use_commit_cache(self) -> None:
+        """Give the requests of the connection's client, as `info` has it now, to the commit cache."""
+        commit_cache = CommitCache(self.dispatcher.cached_commits, self.dispatcher.observations, self.node, self.info)
         self._look_up = commit_cache.look_up
-        self._learn = commit_cache.learn
+        self._encoder.learn = commit_cache.learn
 
     def receive(self, data: bytes, now_ms: int) -> bytes:
         """Take the bytes of one read; return the responses that can be sent now, in request order."""
@@ -494,35 +489,10 @@ class Connection:
         result.deliver = deliver
         return place
 
-    def _encode(
-        self,
-        frame: bytes,
-        body_position: int,
-        correlation_id: int,
-        endpoint: Endpoint,
-        context: RequestContext,
-        request: Any,
-        response: Response,
-    ) -> bytes:
-        """Return the frame of a response; the commit cache may learn from it."""
-        try:
-            body = endpoint.encode(response)
-        except StringTooLong as error:
-            response = endpoint.fail(request, error)
-            body = endpoint.encode(response)
-        if endpoint.reports_errors and (codes := error_codes(response)):
-            self.dispatcher.observations.errors(
-                self.info, context.client_id, context.api_key, context.api_version, codes
-            )
-        encoded = response_frame(correlation_id, endpoint.response_header_version, body)
-        if endpoint.is_learned:
-            self._learn(frame, body_position, context, request, response, encoded)
-        return encoded
-
     def _at_turns(self, large: LargeResponse, exchange: Exchange) -> DelayedOperation:
         """Return an operation that makes a large response, slice by slice."""
         now_ms = exchange.context.now_ms
-        steps = self._encode_slices(large, exchange)
+        steps = self._encoder.encode_slices(large, exchange)
         return at_turn(lambda: in_slices(steps, now_ms), now_ms)
 
     def _shaped(self, result: Piece | Shaped, exchange: Exchange) -> Piece:
@@ -538,20 +508,6 @@ class Connection:
             self.close_reason, self.resets = piece.close_reason, piece.resets
             logger.info("%s: closed: %s", self.client, piece.close_reason)
         return piece.data
-
-    def _encode_slices(self, large: LargeResponse, exchange: Exchange) -> Generator[None, None, bytes]:
-        """As `_encode`, in slices."""
-        endpoint, context = exchange.endpoint, exchange.context
-        assert endpoint.encode_slices is not None, "the response declares has_slices"
-        pieces = []
-        for piece in endpoint.encode_slices(large.response):
-            pieces.append(piece)
-            yield
-        if large.error_codes:
-            self.dispatcher.observations.errors(
-                self.info, context.client_id, context.api_key, context.api_version, large.error_codes
-            )
-        return response_frame(exchange.correlation_id, endpoint.response_header_version, b"".join(pieces))
 
     # The end.
 

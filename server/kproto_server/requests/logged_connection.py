@@ -22,10 +22,10 @@ from kproto_server.requests.deferred import Shaped
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
     from kproto_server.observation.request_log import Entry, RequestLog
-    from kproto_server.requests.connection import Exchange
     from kproto_server.requests.context import ConnectionInfo
     from kproto_server.requests.deferred import Piece
     from kproto_server.requests.dispatcher import Dispatcher
+    from kproto_server.requests.response_encoder import Exchange
 
 SIZE_AND_ID = Struct(">ii")
 CORRELATION_ID = slice(4, 8)

@@ -1,0 +1,78 @@
+"""The encoding of one connection's responses: whole, or in slices, with what is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto.errors import StringTooLong
+from kproto.headers import response_frame
+from kproto_server.observation.error_codes import error_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from kproto.message import Response
+    from kproto_server.observation.observe import Observations
+    from kproto_server.requests.context import ConnectionInfo, RequestContext
+    from kproto_server.requests.deferred import LargeResponse
+    from kproto_server.requests.endpoint import Endpoint
+
+
+class Exchange(NamedTuple):
+    """A request that was decoded, and what its response is made from."""
+
+    frame: bytes
+    body_position: int
+    correlation_id: int
+    endpoint: Endpoint
+    context: RequestContext
+    request: Any
+
+
+class ResponseEncoder:
+    """Encodes the responses of a connection; tells the observations of their errors, and the commit cache of them."""
+
+    __slots__ = ("_info", "_observations", "learn")
+
+    def __init__(self, observations: Observations, info: ConnectionInfo) -> None:
+        self._observations = observations
+        self._info = info
+        self.learn: Callable[[bytes, int, RequestContext, Any, Response, bytes], object]
+        """`CommitCache.learn` of the connection, which sets it."""
+
+    def encode(
+        self,
+        frame: bytes,
+        body_position: int,
+        correlation_id: int,
+        endpoint: Endpoint,
+        context: RequestContext,
+        request: Any,
+        response: Response,
+    ) -> bytes:
+        """Return the frame of a response; the commit cache may learn from it."""
+        try:
+            body = endpoint.encode(response)
+        except StringTooLong as error:
+            response = endpoint.fail(request, error)
+            body = endpoint.encode(response)
+        if endpoint.reports_errors and (codes := error_codes(response)):
+            self._observations.errors(self._info, context.client_id, context.api_key, context.api_version, codes)
+        encoded = response_frame(correlation_id, endpoint.response_header_version, body)
+        if endpoint.is_learned:
+            self.learn(frame, body_position, context, request, response, encoded)
+        return encoded
+
+    def encode_slices(self, large: LargeResponse, exchange: Exchange) -> Generator[None, None, bytes]:
+        """As `encode`, in slices."""
+        endpoint, context = exchange.endpoint, exchange.context
+        assert endpoint.encode_slices is not None, "the response declares has_slices"
+        pieces = []
+        for piece in endpoint.encode_slices(large.response):
+            pieces.append(piece)
+            yield
+        if large.error_codes:
+            self._observations.errors(
+                self._info, context.client_id, context.api_key, context.api_version, large.error_codes
+            )
+        return response_frame(exchange.correlation_id, endpoint.response_header_version, b"".join(pieces))
