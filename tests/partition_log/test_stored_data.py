@@ -11,17 +11,17 @@ from hypothesis import given, settings
 
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kproto.records.batch_header import TRANSACTIONAL
+from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL
 from kproto.records.batches import read_records
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.partition_log.partition_data import PartitionData
-from kproto_server.partition_log.stored_data import PendingAppend, StoredData
+from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.testing.simulated_disk import SimulatedDisk
+from kproto_server.testing.simulated_disk import SimulatedDisk, SimulatedFile
 from tests.partition_log.conversation import Talk
 from tests.partition_log.conversation_chapters import (
     batch,
@@ -219,6 +219,36 @@ def test_batches_of_producers_are_not_read_again() -> None:
             stored.append(batch(1, producer_id=7, flags=TRANSACTIONAL), 0, 0, 0, 7)
             append_marker(stored, EndMarker(7, number, 0, commits=True), 0, 0)
     assert read.call_count == 1, "there is no index before the first batch"
+
+
+def test_batches_without_a_producer_are_not_read_when_they_are_written() -> None:
+    broker = DiskBroker("os", kafka_version="4.4")
+    broker.broker.state.cluster.create_topic("t", partition_count=1, replication_factor=1)
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(2)),))
+    with mock.patch.object(StoredData, "refresh_index") as read:
+        for offset in range(0, 6, 2):
+            response = broker.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
+            assert response.responses[0].partition_responses[0].base_offset == offset
+    assert not read.called
+
+
+def test_the_index_reads_the_headers_of_large_batches_alone() -> None:
+    disk = SimulatedDisk()
+    _, stored = opened(disk, 10_000_000)
+    memory = PartitionData()
+    for size in [30_000] * 20 + [10] * 20 + [30_000] * 20:
+        encoded = build_record_batch([Record(None, bytes(size))])
+        for data in (stored, memory):
+            data.append(encoded, 0, -1, 0)
+    read_at = SimulatedFile.read_at
+    with mock.patch.object(SimulatedFile, "read_at", autospec=True, side_effect=read_at) as read:
+        stored.refresh_index()
+    assert list(stored.batches()) == list(memory.batches())
+    assert sum(call.args[2] for call in read.call_args_list) < 4 * READ_SIZE, "the batches have 1.2 MB"
+    with mock.patch.object(SimulatedFile, "read_at", autospec=True, side_effect=read_at) as read:
+        stored.append(encoded, 0, -1, 0)
+        stored.refresh_index()
+    assert [call.args[2] for call in read.call_args_list] == [HEADER_SIZE]
 
 
 @pytest.mark.parametrize("writes_before", [0, 1])

@@ -92,10 +92,11 @@ def plain_batches(
             return None
         try:
             data = data_of(topic, partition)
-            producers = data.producers
+            # Only with a producer: on disk, they are known when the index is complete, and its end is in the file.
+            producers = None if producer_id == NO_PRODUCER_ID else data.producers
         except OSError:
             return None
-        if producer_id != NO_PRODUCER_ID:
+        if producers is not None:
             if producer_epoch < 0 or is_dropped(producer_id):
                 return None
             begins = producers.continues(producer_id, producer_epoch, sequence, is_transactional=bool(attributes))
