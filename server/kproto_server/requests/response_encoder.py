@@ -1,4 +1,4 @@
-"""The encoding of one connection's responses: whole, or in slices, with what is told of them."""
+"""The encoding of the responses of one connection: whole, or in slices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Exchange(NamedTuple):
 
 
 class ResponseEncoder:
-    """Encodes the responses of a connection; tells the observations of their errors, and the commit cache of them."""
+    """Encodes the responses of a connection; notes their errors, and gives them to the commit cache."""
 
     __slots__ = ("_info", "_observations", "learn")
 
