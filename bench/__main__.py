@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from bench import (
+    audit,
     backpressure,
     client,
     codec,
@@ -33,6 +34,7 @@ from bench.options import some_of
 from bench.table import as_json, as_line, as_table, check_floors
 
 BENCHES = (
+    audit.BENCH,
     backpressure.BENCH,
     client.BENCH,
     codec.BENCH,

@@ -27,6 +27,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
     done = run()
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "audit",
         "backpressure",
         "client",
         "codec",

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.messages import APIS
@@ -36,6 +37,9 @@ NO_RETENTION = -1
 UNKNOWN = "unknown"
 """Kafka's software name and version of a client that did not send them."""
 OFFSET_COMMIT = 8
+REPLICA_APIS = frozenset({1, 2, 23})
+"""Fetch, ListOffsets and OffsetForLeaderEpoch, which have the id of a follower."""
+SENDERS_MAX = 1000
 
 _UPPER = re.compile(r"(?<!^)(?=[A-Z])")
 _KEYS = {_UPPER.sub("_", name).upper(): key for key, name in APIS.items()}
@@ -47,8 +51,10 @@ _NAMED_KEYS = {"FetchRequest": 1, "ControlledShutdownRequest": 7}
 _STRUCT = re.compile(r"\{api_key=(\d+),api_version=(\d+),correlation_id=-?\d+,client_id=(.*?)\} -- (.*)")
 _HEADER = re.compile(r"RequestHeader\(apiKey=(\w+), apiVersion=(\d+), clientId=(.*?), correlationId=-?\d+\) -- (.*)")
 _FROM = " from connection "
-_TAIL = re.compile(
-    r"(\S+);totalTime:.*?(?:,listener:([^,\s]+))?"
+_TIMES = ";totalTime:"
+_SENDER_BEGINS = ",securityProtocol:"
+_SENDER = re.compile(
+    r".*?(?:,listener:([^,\s]+))?"
     r"(?:,clientInformation:ClientInformation\(softwareName=(.*?), softwareVersion=(.*?)\).*)?(?: \(|$)"
 )
 _HOST = re.compile(r"^.*?:\d+-|:\d+(-\d+)*$")
@@ -57,8 +63,9 @@ _PRINCIPAL = re.compile(r",principal:(.*?)(?:,listener:|,clientInformation:| \(|
 _RETENTION = re.compile(r"[{,]retention_time(?:_ms)?=(-?\d+)")
 _REPLICA = re.compile(r"(?:\{replica_id=|ReplicaId: )(-?\d+)")
 _SOFTWARE = re.compile(r"\{client_software_name=(.*?),client_software_version=([^,}]*)")
-_ERRORS = re.compile(r"[{,](?:\w+_)?error_code=(-?\d+)")
-_SOME_ERROR = re.compile(r'[eE]rrorCode":[^0]')
+_ERRORS = re.compile(r"error_code=(?<=[{,_]error_code=)(-?[1-9]\d*)")
+"""It begins with text, which `re` finds faster than a class of characters."""
+_SOME_ERROR = re.compile(r'rrorCode":[^0]')
 
 
 class LoggedRequest(NamedTuple):
@@ -130,39 +137,56 @@ def _of_json(line: str, start: int) -> LoggedRequest:
 
 
 def _of_text(text: str) -> LoggedRequest:
-    before, found, after = text.rpartition(_FROM)
-    tail = _TAIL.match(after)
-    if not found or tail is None:
+    before, _, after = text.rpartition(_FROM)
+    connection, found, tail = after.partition(_TIMES)
+    if not found or not before:
         raise ValueError("the line is cut")
     api_key, api_version, client_id, rest = _header(before)
     body, _, response = rest.partition(",response:{")
     retention = _RETENTION.search(body) if api_key == OFFSET_COMMIT else None
-    replica = _REPLICA.search(body)
+    replica = _REPLICA.search(body) if api_key in REPLICA_APIS else None
     software = _SOFTWARE.match(body) if api_key == API_VERSIONS else None
-    name, version = software.groups() if software else (tail[3] or "", tail[4] or "")
-    principal = _PRINCIPAL.search(after)
+    # The times before it differ in each line; the rest is that of few clients.
+    sender = _sender(tail[max(0, tail.find(_SENDER_BEGINS)) :])
+    name, version = software.groups() if software else (sender.software_name, sender.software_version)
     return LoggedRequest(
         api_key,
         api_version,
         client_id,
-        tail[1],
-        tail[2] or "",
+        connection,
+        sender.listener,
         *_known(name, version),
         int(replica[1]) if replica else NO_REPLICA,
         int(retention[1]) if retention else NO_RETENTION,
-        tuple(code for code in map(int, _ERRORS.findall("{" + response)) if code),
+        tuple(map(int, _ERRORS.findall("{" + response))),
         False,
         False,
-        principal[1] if principal else "",
+        sender.principal,
     )
+
+
+class _Sender(NamedTuple):
+    """What the end of a line of text says of the client; empty: the line does not have it."""
+
+    listener: str
+    software_name: str
+    software_version: str
+    principal: str
+
+
+@lru_cache(SENDERS_MAX)
+def _sender(text: str) -> _Sender:
+    found, principal = _SENDER.match(text), _PRINCIPAL.search(text)
+    listener, name, version = found.groups("") if found else ("", "", "")
+    return _Sender(listener, name, version, principal[1] if principal else "")
 
 
 def _header(text: str) -> tuple[int, int, str, str]:
     """Return API key, version, client id and the rest of the text before the connection."""
-    if match := _STRUCT.match(text):
-        api_key = int(match[1])
-    elif match := _HEADER.match(text):
+    if match := _HEADER.match(text):
         api_key = _KEYS[match[1]]
+    elif match := _STRUCT.match(text):
+        api_key = int(match[1])
     elif match := _NAMED.match(text):
         api_key = _NAMED_KEYS[match[1]]
     else:

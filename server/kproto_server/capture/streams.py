@@ -71,6 +71,14 @@ class Stream:
         """Sequence number -> payload, and the missing bytes behind it."""
         self.waiting_bytes: int = 0
 
+    def takes_next(self, segment: Segment) -> bool:
+        """Take a segment that follows on, as nearly all do, unless others wait or it has missing bytes; return whether
+        it did. `add` would yield its payload."""
+        if segment.sequence != self.next_sequence or self._waiting or segment.missing:
+            return False
+        self.next_sequence = (segment.sequence + len(segment.payload)) % SEQUENCES
+        return True
+
     def add(self, sequence: int, payload: bytes, missing: int) -> Iterator[bytes | Missing]:
         """Take a segment; yield what is in order by now."""
         if self.next_sequence is None:
@@ -181,7 +189,10 @@ class Connections:
                 self._hand_on(connection, 1 - side, other.release)
         if segment.payload or segment.missing:
             stream = connection.streams[side]
-            self._hand_on(connection, side, lambda: stream.add(segment.sequence, segment.payload, segment.missing))
+            if stream.takes_next(segment):
+                connection.reader.received(side, segment.payload, time_ns)
+            else:
+                self._hand_on(connection, side, lambda: stream.add(segment.sequence, segment.payload, segment.missing))
             if self._waiting_bytes > ALL_WAITING_MAX_BYTES:
                 for each in self._connections.values():
                     self._release(each)

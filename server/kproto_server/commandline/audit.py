@@ -44,7 +44,7 @@ def audit(options: AuditOptions) -> int:
     """
     sources = Sources()
     files = [path for given in options.files for path in _files(given)]
-    progress = Progress(sum(map(_size, files)) if sys.stderr is not None else 0, sys.stderr)
+    progress = Progress(sum(map(_size, files)), None if options.report.quiet else sys.stderr)
     try:
         for path in files:
             is_given = path in options.files

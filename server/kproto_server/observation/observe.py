@@ -386,31 +386,33 @@ def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
         RequestsSeen,
     )
 
+    requests, errors, closed = _by_client(tally.requests), _by_client(tally.errors), _by_client(tally.closed)
+    commits = _by_client(tally.commits)
+    failed, logins = _by_client(tally.failed_authentications), _by_client(tally.logins)
     for client_id in sorted(tally.client_ids):
-        commits = [
-            CommitsSeen(api_version, layout, count, tally.overrides.get((mine, api_version, layout), 0))
-            for (mine, api_version, layout), count in sorted(tally.commits.items())
-            if mine == client_id
-        ]
         yield ClientSeen(
             client_id=client_id,
             software_name=software[0],
             software_version=software[1],
             negotiates=client_id in tally.negotiated,
-            requests=tuple(RequestsSeen(*row) for row in _rows(tally.requests, client_id)),
-            errors=tuple(ErrorsSeen(*row) for row in _rows(tally.errors, client_id)),
-            commits=tuple(commits),
-            closed=tuple(ClosedSeen(*row) for row in _rows(tally.closed, client_id)),
-            failed_authentications=tuple(
-                FailedAuthenticationsSeen(*row) for row in _rows(tally.failed_authentications, client_id)
+            requests=tuple(RequestsSeen(*row) for row in requests.get(client_id, ())),
+            errors=tuple(ErrorsSeen(*row) for row in errors.get(client_id, ())),
+            commits=tuple(
+                CommitsSeen(api_version, layout, count, tally.overrides.get((client_id, api_version, layout), 0))
+                for api_version, layout, count in commits.get(client_id, ())
             ),
-            logins=tuple(LoginsSeen(*row) for row in _rows(tally.logins, client_id)),
+            closed=tuple(ClosedSeen(*row) for row in closed.get(client_id, ())),
+            failed_authentications=tuple(FailedAuthenticationsSeen(*row) for row in failed.get(client_id, ())),
+            logins=tuple(LoginsSeen(*row) for row in logins.get(client_id, ())),
             largest_retention_ms=tally.retention.get(client_id),
             hosts=tuple(sorted({host.removeprefix("/") for host, _ in tally.origins.get(client_id, ())} - {""})),
             principals=tuple(sorted({principal for _, principal in tally.origins.get(client_id, ())})),
         )
 
 
-def _rows(table: dict[Any, int], client_id: str) -> Iterator[tuple[Any, ...]]:
-    """Return the sorted rows of one client, without its id and with the count."""
-    return ((*key[1:], count) for key, count in sorted(table.items()) if key[0] == client_id)
+def _by_client(table: dict[Any, int]) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the sorted rows of each client, without its id and with the count."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for key, count in sorted(table.items()):
+        found.setdefault(key[0], []).append((*key[1:], count))
+    return found
