@@ -32,13 +32,13 @@ from kproto_server.cluster.cluster import Cluster
 from kproto_server.commit_cache.cache import CommitCache
 from kproto_server.commit_cache.entry import ENTRY_SIZE_BYTES
 from kproto_server.configuration.settings import Settings
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kproto.records.coordinator import UnknownRecord
 from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto.records.offsets_topic import read_offsets_record
-from kproto_server.requests.deferred import DeferredResponse
+from kproto_server.deferred import DeferredResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,7 +16,7 @@ from kproto_server.coordinator.deletion import delete_group, delete_offsets
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.transactional_offsets import add_offsets, pending_of
-from kproto_server.requests.deferred import DelayedOperation
+from kproto_server.deferred import DelayedOperation
 from kproto_server.testing import virtual_clock
 from tests.consumer_groups.members import Conversation
 from tests.coordinator.broker_state import ask, new_state

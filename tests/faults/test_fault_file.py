@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, TopicPartition
 from kproto.errors import UsageError
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server import Broker
+from kproto_server.connection.commit_extensions import FEATURE
 from kproto_server.network.links import GOOD
-from kproto_server.requests.commit_extensions import FEATURE
 from tests.commandline.commands import kproto, kproto_started, line_of
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset

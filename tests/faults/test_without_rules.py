@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import sys
-ONLY_WITH_FAULTS = "kproto_server.faults", "kproto_server.network.links", "kproto_server.requests.commit_ext", "yaml"
+ONLY_WITH_FAULTS = "kproto_server.faults", "kproto_server.network.links", "kproto_server.connection.commit_ext", "yaml"
 from kproto_server import Broker
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset

@@ -8,10 +8,10 @@ from typing import Any
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 from kproto.message import Request
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import new_state
 

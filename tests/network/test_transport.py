@@ -19,14 +19,14 @@ from kproto.messages.k01_fetch import FetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server import handlers
 from kproto_server.clock import Clock, ClockMode
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.deferred import DelayedOperation
 from kproto_server.network.event_loop import EventLoop
 from kproto_server.network.poller import READ, WRITE
 from kproto_server.network.transport import Transport
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.deferred import DelayedOperation
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
 from tests.network.requests import ALL_TOPICS, long_poll
 

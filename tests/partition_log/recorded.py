@@ -16,10 +16,10 @@ from kproto.errors import DecodeError
 from kproto.headers import read_request_header, read_response
 from kproto.records.batches import read_batches
 from kproto.records.record_batch import RecordBatch
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import new_state
 from tests.fixture_files import FIXTURES
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from kproto_server.coordinator.change_log import STORAGE_ERROR, Change
+from kproto_server.deferred import NO_RESPONSE, NoResponse
 from kproto_server.persistence.group_commit import GroupCommitLog
-from kproto_server.requests.deferred import NO_RESPONSE, NoResponse
 from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.log_data import TOPIC, batch_of, new_log_dir
 

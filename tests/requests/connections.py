@@ -10,10 +10,10 @@ from kproto.headers import request_frame
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:

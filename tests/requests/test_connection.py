@@ -19,7 +19,7 @@ from kproto.messages.k07_controlled_shutdown import ControlledShutdownRequest
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto_server.requests.connection import Connection
+from kproto_server.connection.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from tests.codec.strategies import Edges
 from tests.coordinator.broker_state import NOW_MS, commit_request

@@ -12,9 +12,9 @@ from kproto.messages.k01_fetch import FetchResponse
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server import handlers
-from kproto_server.requests.connection import RESPONSES_SIZE_MAX_BYTES, Connection
+from kproto_server.connection.connection import RESPONSES_SIZE_MAX_BYTES, Connection
+from kproto_server.deferred import CloseConnection, DelayedOperation
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.deferred import CloseConnection, DelayedOperation
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.requests.connections import (
     HTTP,

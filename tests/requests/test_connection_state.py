@@ -14,10 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 from kproto.headers import request_frame
-from kproto_server.network.transport import INTEREST
-from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
-from kproto_server.requests.connection_state import (
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.connection_state import (
     BACKLOGGED,
     BLOCKED,
     CLOSED,
@@ -30,8 +28,10 @@ from kproto_server.requests.connection_state import (
     Event,
     State,
 )
+from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.network.transport import INTEREST
+from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.requests.connections import HTTP, frames, ids, list_groups, long_poll

@@ -9,11 +9,11 @@ import pytest
 from kproto import registry
 from kproto.headers import request_frame
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.deferred_queue import PENDING_MAX, PENDING_SIZE_MAX_BYTES
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.deferred_queue import PENDING_MAX, PENDING_SIZE_MAX_BYTES
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, Offsets, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.requests.connections import frames

@@ -24,6 +24,8 @@ from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.handlers import (
     k02_list_offsets,
     k09_offset_fetch,
@@ -32,9 +34,7 @@ from kproto_server.handlers import (
     k35_describe_log_dirs,
 )
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import NOW_MS, commit, new_state
 from tests.robustness.steps import count_steps

@@ -27,7 +27,7 @@ from tests.requests.connections import frames, new_connection, receive
 
 if TYPE_CHECKING:
     from kproto.message import Request
-    from kproto_server.requests.connection import Connection
+    from kproto_server.connection.connection import Connection
 
 GIVEN = "@@@@@@"
 MALFORMED = bytes.fromhex("ffc328eda080")

@@ -21,15 +21,15 @@ from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.cluster.topics import NO_LEADER
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.connection_state import DELAYED
+from kproto_server.connection.dispatcher import RANK_AHEAD, Dispatcher
+from kproto_server.deferred import COSTLY, TRUSTED, UNKNOWN, Turn
 from kproto_server.handlers import k03_metadata
 from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, RESPONSE_MAX_BYTES, SMALL_BYTES
 from kproto_server.handlers.k03_metadata import BY_ID_SINCE, SMALL_PARTITIONS
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
-from kproto_server.requests.connection_state import DELAYED
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.deferred import COSTLY, TRUSTED, UNKNOWN, Turn
-from kproto_server.requests.dispatcher import RANK_AHEAD, Dispatcher
 from kproto_server.requests.endpoint import TURN_SIZE_BYTES
 from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, new_state

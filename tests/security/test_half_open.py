@@ -15,13 +15,13 @@ import pytest
 
 from kproto_server.broker.broker import Broker
 from kproto_server.clock import Clock, ClockMode
+from kproto_server.connection.authenticating_connection import connect
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.network.event_loop import EventLoop
 from kproto_server.network.half_open import REAL_TIME_MIN_MS, HalfOpenTransport
 from kproto_server.network.transport import Transport
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.authenticating_connection import connect
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.security.sasl import Authentication, SaslRules
 from kproto_server.security.users import ScramCredentials, Users
 from tests.coordinator.broker_state import NOW_MS, new_state

@@ -21,7 +21,7 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server import Broker
-from kproto_server.requests.commit_extensions import EXPECTED_OFFSET_TAG, FEATURE
+from kproto_server.connection.commit_extensions import EXPECTED_OFFSET_TAG, FEATURE
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset, create_topic, find_coordinator
 from tests.waiting import wait_until

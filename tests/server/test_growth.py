@@ -24,6 +24,9 @@ from kproto_server import Broker
 from kproto_server.clock import PURGE_MIN, Clock, ClockMode
 from kproto_server.cluster import cluster as cluster_module
 from kproto_server.commit_cache import cached_commits
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import ENDPOINTS_MAX, WARNINGS_MAX, Dispatcher
+from kproto_server.connection.logged_connection import LoggedConnection
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.responses import EARLIER_MIN, PendingResponse, SyncResult
 from kproto_server.log_manager.retention_task import ProducerExpirationTask
@@ -32,10 +35,7 @@ from kproto_server.observation.observe import Observations, shortened
 from kproto_server.observation.request_log import SIZE_MAX_BYTES, RequestLog
 from kproto_server.partition_log import fetch_sessions
 from kproto_server.partition_log.producers import BatchMetadata
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import ENDPOINTS_MAX, WARNINGS_MAX, Dispatcher
-from kproto_server.requests.logged_connection import LoggedConnection
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
 from tests.coordinator.membership.group_driver import GroupDriver
 from tests.network.raw_client import RawClient

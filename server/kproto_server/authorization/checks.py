@@ -13,6 +13,16 @@ from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.declaration import fields_of
 from kproto.messages import APIS
+from kproto_server.deferred import (
+    NO_RESPONSE,
+    CloseConnection,
+    DeferredResponse,
+    DelayedOperation,
+    LargeResponse,
+    NoResponse,
+    Piece,
+    Shaped,
+)
 from kproto_server.faults.items import (
     TOPIC,
     TOPIC_ID,
@@ -25,16 +35,6 @@ from kproto_server.faults.items import (
 )
 from kproto_server.handlers._error_responses import ITSELF, ErrorResponse, Items, build
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import (
-    NO_RESPONSE,
-    CloseConnection,
-    DeferredResponse,
-    DelayedOperation,
-    LargeResponse,
-    NoResponse,
-    Piece,
-    Shaped,
-)
 from kproto_server.security.acls import Operation
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from kproto_server.authorization.checks import (
     on_transactional_id,
 )
 from kproto_server.authorization.rights import Rights
-from kproto_server.requests.dispatcher import Endpoints
+from kproto_server.connection.dispatcher import Endpoints
 from kproto_server.security.acls import Operation
 
 if TYPE_CHECKING:
+    from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
     from kproto_server.security.acls import Authorizer
 

@@ -15,12 +15,12 @@ from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartition
 from kproto.records.batch_header import MAGIC, MAGIC_POSITION, header_struct
 from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, parted, refused
 from kproto_server.cluster.topics import INTERNAL_TOPICS
+from kproto_server.deferred import LargeResponse
 from kproto_server.faults.active_rules import known_request
 from kproto_server.faults.items import ErrorItems, empty_response, place_of
 from kproto_server.handlers import _operations
 from kproto_server.partition_log.precheck import Finding, precheck
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import LargeResponse
 from kproto_server.security.acls import Operation, ResourceType
 
 PRODUCER_OF = header_struct("producer_id")

@@ -36,7 +36,7 @@ class Faults(NamedTuple):
     def begin(self, server: Server) -> None:
         """Apply all to a broker that does not serve yet."""
         if self.forward_commits or self.conditional_commits:
-            from kproto_server.requests.commit_extensions import extend
+            from kproto_server.connection.commit_extensions import extend
 
             extend(server.dispatcher, forwards=self.forward_commits, compares=self.conditional_commits)
         if self.rules:

@@ -15,8 +15,8 @@ from kproto.errors import KprotoError
 from kproto_server import handlers
 from kproto_server.broker.waiting import CHECK_S
 from kproto_server.cluster.auto_creation import save_if_possible
+from kproto_server.deferred import DeferredResponse, DelayedOperation, LargeResponse
 from kproto_server.requests.context import ConnectionInfo, RequestContext
-from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, LargeResponse
 from kproto_server.requests.endpoint import perform
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.coordinator.offsets import CommitEntries
-    from kproto_server.requests.deferred import DeferredResponse, NoResponse
+    from kproto_server.deferred import DeferredResponse, NoResponse
 
     Batch = tuple[bytes, int]
     """A record batch with base offset 0, and the number of its records."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.change_log import STORAGE_ERROR
-from kproto_server.requests.deferred import NO_RESPONSE
+from kproto_server.deferred import NO_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.coordinator.change_log import ChangeLog
+    from kproto_server.deferred import NoResponse
     from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.partition_log.partition_data import Append
-    from kproto_server.requests.deferred import NoResponse
 
 
 def append_record(

@@ -15,11 +15,7 @@ from kproto.codes import ErrorCode
 from kproto.headers import response_frame
 from kproto.message import Response
 from kproto.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
-from kproto_server.faults import changes
-from kproto_server.faults.items import READS, ErrorItems, Selection, empty_response, error_response, place_of
-from kproto_server.faults.rule import API_VERSIONS, DELAY, FIND_COORDINATOR
-from kproto_server.observation.conditions import KEYS
-from kproto_server.requests.deferred import (
+from kproto_server.deferred import (
     NO_RESPONSE,
     Completion,
     DelayedOperation,
@@ -30,6 +26,10 @@ from kproto_server.requests.deferred import (
     soon,
     then,
 )
+from kproto_server.faults import changes
+from kproto_server.faults.items import READS, ErrorItems, Selection, empty_response, error_response, place_of
+from kproto_server.faults.rule import API_VERSIONS, DELAY, FIND_COORDINATOR
+from kproto_server.observation.conditions import KEYS
 from kproto_server.throttling.responses import throttled
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from kproto.message import Request
     from kproto_server.cluster.node import Node
+    from kproto_server.deferred import Result
     from kproto_server.faults.rule import Action
     from kproto_server.faults.rules import Circumstances, Rule
-    from kproto_server.requests.deferred import Result
 
 PRODUCE = 0
 KINDS_OF_HEARTBEATS = {68: "consumer", 76: "share", 88: "streams"}

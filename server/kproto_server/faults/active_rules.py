@@ -16,22 +16,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kproto_server import handlers
+from kproto_server.connection.dispatcher import Endpoints
 from kproto_server.faults.actions import Faulty, act, at_once
 from kproto_server.faults.changes import Leaders
 from kproto_server.faults.rule import METADATA, checked, selection_of
 from kproto_server.faults.rules import Asked, Rules
-from kproto_server.requests.dispatcher import Endpoints
 from kproto_server.requests.endpoint import perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kproto.message import Request
+    from kproto_server.connection.dispatcher import Dispatcher
+    from kproto_server.deferred import Result
     from kproto_server.faults.rule import Checked
     from kproto_server.faults.rules import Rule
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import Result
-    from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
 
 FETCH, OFFSET_COMMIT = 1, 8

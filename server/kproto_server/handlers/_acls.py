@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kproto.codes import ErrorCode
+from kproto_server.deferred import CloseConnection
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import CloseConnection
 from kproto_server.security.acls import CLUSTER_NAME, AclFilter, Operation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto_server.deferred import Completion, DelayedOperation
 from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 from kproto_server.partition_log.version_behavior import ProduceBehavior
-from kproto_server.requests.deferred import Completion, DelayedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.deferred import Result
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import Result
 
     Place = tuple[Topic, Partition]
 

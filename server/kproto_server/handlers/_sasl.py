@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kproto.jvm.arithmetic import java_hash
 from kproto.jvm.hash_map import in_hash_order
+from kproto_server.deferred import Completion, DelayedOperation, Piece, Shaped
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import Completion, DelayedOperation, Piece, Shaped
 from kproto_server.security.sasl import SaslRules
 
 if TYPE_CHECKING:

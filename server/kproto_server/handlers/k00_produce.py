@@ -20,6 +20,7 @@ from kproto.messages.k00_produce import (
     TopicProduceResponse,
 )
 from kproto.records.batch_header import header_struct, position_of
+from kproto_server.deferred import NO_RESPONSE, CloseConnection
 from kproto_server.handlers._appended_batches import (
     NO_TIMESTAMP,
     AppendResult,
@@ -36,14 +37,13 @@ from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, prechec
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata
 from kproto_server.partition_log.validation import Accepted, LayoutBudget, Refused, Validation
 from kproto_server.partition_log.version_behavior import ProduceBehavior
-from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 
 if TYPE_CHECKING:
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.deferred import DeferredResponse, DelayedOperation, NoResponse
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, NoResponse
 
     Prechecked = list[tuple[TopicProduceData, list[Precheck]]]
     Results = list[tuple[TopicProduceData, list["PartitionProduceResponse | AppendResult"]]]

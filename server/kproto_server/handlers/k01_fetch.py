@@ -32,11 +32,11 @@ from kproto.messages.k01_fetch import (
     NodeEndpoint,
 )
 from kproto.messages.k01_fetch import PartitionData as PartitionResponse
+from kproto_server.deferred import Completion, DelayedOperation, at_turn
 from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import Completion, DelayedOperation, at_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

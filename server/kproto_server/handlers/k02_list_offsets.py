@@ -17,16 +17,16 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kproto.records.batches import read_batches
+from kproto_server.deferred import CloseConnection, in_slices
 from kproto_server.handlers._partitions import leader_error, topic_to_read
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import CloseConnection, in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from kproto_server.cluster.topics import Partition
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DelayedOperation
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 

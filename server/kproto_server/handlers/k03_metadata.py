@@ -16,11 +16,11 @@ from kproto.messages.k03_metadata import (
 )
 from kproto_server.cluster.auto_creation import missing_topic_error, save_if_possible
 from kproto_server.cluster.topics import INTERNAL_TOPICS
+from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
 from kproto_server.handlers import _operations
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
 from kproto_server.handlers._topic_quota import TopicQuota
-from kproto_server.requests.deferred import LargeResponse, lazily, sum_exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

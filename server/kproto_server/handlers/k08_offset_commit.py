@@ -35,8 +35,8 @@ from kproto_server.coordinator.commit import (
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.write_errors import commit_write_error
+from kproto_server.deferred import CloseConnection, DelayedOperation
 from kproto_server.handlers._offsets import OffsetsBehavior
-from kproto_server.requests.deferred import CloseConnection, DelayedOperation
 from kproto_server.requests.endpoint import Endpoint, elements_max
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto_server.coordinator.change_log import Batch
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.observation.observe import Observations
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 TOPIC_IDS_SINCE = 10
 """The first version that identifies topics by id."""

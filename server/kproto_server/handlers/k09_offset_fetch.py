@@ -16,9 +16,9 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kproto_server.coordinator.fetch import fetch_error
+from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.requests.deferred import LargeResponse, lazily, sum_exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     )
     from kproto_server.coordinator.offsets import OffsetAndMetadata
     from kproto_server.coordinator.pending_offsets import PendingOffsets
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 GROUP_ERROR_SINCE = 2
 """The first version with an error for the whole group (OF-31)."""

@@ -11,8 +11,8 @@ from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.cluster.auto_creation import save_if_possible
+from kproto_server.deferred import CloseConnection
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node

@@ -11,9 +11,9 @@ from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.requests import JoinRequest
 from kproto_server.coordinator.membership.responses import JoinResult, rejected_join
+from kproto_server.deferred import DelayedOperation
 from kproto_server.handlers._member_requests import member_request_error
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
     from kproto.messages.k11_join_group import JoinGroupRequest

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto.messages.k13_leave_group import LeaveGroupRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 SEVERAL_SINCE = 3
 """The version from which on a request names several members, each with an error of its own."""

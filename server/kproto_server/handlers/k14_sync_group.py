@@ -9,8 +9,8 @@ from kproto.messages.k14_sync_group import SyncGroupResponse
 from kproto_server.coordinator.membership.requests import SyncRequest
 from kproto_server.coordinator.membership.responses import SyncResult
 from kproto_server.coordinator.membership.sync import sync
+from kproto_server.deferred import DelayedOperation
 from kproto_server.handlers._member_requests import member_request_error
-from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
     from kproto.messages.k14_sync_group import SyncGroupRequest

@@ -10,9 +10,9 @@ from kproto.codes import ErrorCode
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
+from kproto_server.deferred import LargeResponse, sum_exceeds
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import LargeResponse, sum_exceeds
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest

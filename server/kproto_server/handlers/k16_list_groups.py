@@ -10,16 +10,16 @@ from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.registry import as_group
+from kproto_server.deferred import LargeResponse, in_slices
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import LargeResponse, in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
 
     from kproto.messages.k16_list_groups import ListGroupsRequest
     from kproto_server.coordinator.groups import Group
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DelayedOperation
 
 NOT_READY = "not_ready"
 """How a filter names this state."""

@@ -11,8 +11,8 @@ from kproto_server.security.sasl import MECHANISMS
 
 if TYPE_CHECKING:
     from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DelayedOperation
 
 AUTHENTICATE_SINCE = 1
 """The version after which tokens come in SaslAuthenticate."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 
 DISABLED_SINCE = 3

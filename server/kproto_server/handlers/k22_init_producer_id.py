@@ -11,8 +11,8 @@ from kproto_server.transactions.transitions import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 UNKNOWN = -1
 FIRST_EPOCH = 0

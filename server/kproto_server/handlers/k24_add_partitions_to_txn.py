@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         AddPartitionsToTxnTopic,
         AddPartitionsToTxnTransaction,
     )
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 BATCHED_SINCE = 4
 """The first version with several transactions, which brokers send for their clients."""

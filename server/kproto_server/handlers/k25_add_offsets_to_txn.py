@@ -11,8 +11,8 @@ from kproto_server.transactions.transitions import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from kproto.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 FENCED_SINCE = 2
 """The first version that may return PRODUCER_FENCED."""

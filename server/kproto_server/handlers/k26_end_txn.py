@@ -10,8 +10,8 @@ from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, P
 
 if TYPE_CHECKING:
     from kproto.messages.k26_end_txn import EndTxnRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 FENCED_SINCE = 2
 """The first version that may return PRODUCER_FENCED."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 NO_EPOCH = -1
 

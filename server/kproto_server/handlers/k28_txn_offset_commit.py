@@ -23,8 +23,8 @@ from kproto_server.transactions.version_behavior import TransactionBehavior
 if TYPE_CHECKING:
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
     from kproto_server.cluster.topics import Topic
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 TOPIC_IDS_SINCE = 6
 ADDS_OFFSETS_SINCE = 5

@@ -15,15 +15,15 @@ from kproto.messages.k35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kproto_server.deferred import LargeResponse, in_slices
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import LargeResponse, in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DelayedOperation
 
 SMALL_PARTITIONS = 5000
 """Partitions that are described at once: about 5 ms. A response with more is made in slices."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k36_sasl_authenticate import SaslAuthenticateResponse
+from kproto_server.deferred import CloseConnection
 from kproto_server.handlers._sasl import SaslBehavior, failing, note_session
-from kproto_server.requests.deferred import CloseConnection
 from kproto_server.security.sasl import AuthenticationFailed, MalformedToken
 
 if TYPE_CHECKING:
     from kproto.messages.k36_sasl_authenticate import SaslAuthenticateRequest
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DelayedOperation
 
 
 def handle(request: SaslAuthenticateRequest, context: RequestContext) -> SaslAuthenticateResponse | DelayedOperation:

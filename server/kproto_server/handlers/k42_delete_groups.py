@@ -12,8 +12,8 @@ from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 
 class DeleteGroupsBehavior(VersionBehavior):

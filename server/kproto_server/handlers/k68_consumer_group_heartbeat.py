@@ -15,8 +15,8 @@ from kproto_server.coordinator.write_errors import group_write_error
 
 if TYPE_CHECKING:
     from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 
 def handle(

@@ -14,8 +14,8 @@ from kproto_server.share_groups.heartbeat import HeartbeatResult, heartbeat, req
 
 if TYPE_CHECKING:
     from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 
 def handle(

@@ -21,9 +21,9 @@ from kproto.messages.k78_share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from kproto_server.deferred import Completion, DelayedOperation
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
-from kproto_server.requests.deferred import Completion, DelayedOperation
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
 from kproto_server.share_groups.log_batches import aborted_spans, fetched_batches, sliced
 from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kproto_server.cluster.topics import Partition
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.share_groups.partitions import LoadedPartition, Outcome
     from kproto_server.share_groups.sessions import ShareSession
 

@@ -19,8 +19,8 @@ from kproto_server.handlers._share_requests import acknowledge, acknowledgements
 from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH
 
 if TYPE_CHECKING:
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.share_groups.partitions import Outcome
     from kproto_server.share_groups.sessions import TopicIdPartition
 

@@ -15,8 +15,8 @@ from kproto_server.handlers._share_states import StateResult, handle_states, out
 
 if TYPE_CHECKING:
     from kproto_server.cluster.topics import Refusal
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.share_groups.share_states import SharePartitionKey
 
 ACTION = "initialize share group state"

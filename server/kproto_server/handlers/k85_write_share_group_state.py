@@ -17,8 +17,8 @@ from kproto_server.share_groups.share_states import SharePartitionKey, StateWrit
 
 if TYPE_CHECKING:
     from kproto_server.cluster.topics import Refusal
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 ACTION = "write share group state"
 

@@ -14,8 +14,8 @@ from kproto.messages.k86_delete_share_group_state import (
 from kproto_server.handlers._share_states import StateResult, handle_states, outcomes
 
 if TYPE_CHECKING:
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.share_groups.share_states import SharePartitionKey
 
 ACTION = "delete share group state"

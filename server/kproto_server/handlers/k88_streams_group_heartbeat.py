@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from kproto.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from kproto_server.coordinator.streams_groups.data import Tasks
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 NO_LAG = -1
 SHOWN_MAX = 3

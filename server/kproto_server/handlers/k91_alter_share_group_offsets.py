@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto.messages.k91_alter_share_group_offsets import AlterShareGroupOffsetsRequest
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
 
 NO_TOPIC_ID = bytes(16)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from kproto.messages.k92_delete_share_group_offsets import DeleteShareGroupOffsetsRequest
     from kproto_server.cluster.topics import Topic
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.share_groups.share_states import SharePartitionKey
 
 NO_TOPIC_ID = bytes(16)

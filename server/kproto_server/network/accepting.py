@@ -11,9 +11,9 @@ import trio
 
 from kproto.errors import UsageError
 from kproto_server.configuration.listeners import PLAINTEXT
+from kproto_server.connection.connection import Connection
 from kproto_server.network.node_listener import CONNECTIONS_MAX
 from kproto_server.network.transport import Transport
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.configuration.settings import Settings
+    from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.node_listener import NodeListener
     from kproto_server.network.tls import TlsSocket
     from kproto_server.network.transport import ClientSocket
     from kproto_server.observation.request_log import RequestLog
-    from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.security.refusals import TlsParameters
     from kproto_server.security.sasl import Authentication
     from kproto_server.throttling.connections import ConnectionRates
@@ -201,12 +201,12 @@ class Acceptor:
 
     def _connection(self, node: Node, info: ConnectionInfo, security: ListenerSecurity) -> Connection:
         if security.new_authentication is not None:
-            from kproto_server.requests.authenticating_connection import connect
+            from kproto_server.connection.authenticating_connection import connect
 
             return connect(self._dispatcher, node, info, self._request_log, security.new_authentication())
         if self._request_log is None:
             return Connection(self._dispatcher, node, info)
-        from kproto_server.requests.logged_connection import LoggedConnection
+        from kproto_server.connection.logged_connection import LoggedConnection
 
         return LoggedConnection(self._dispatcher, node, info, self._request_log)
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.coordinator.change_log import Change, ChangeLog, ResponseT
+    from kproto_server.deferred import DeferredResponse
     from kproto_server.faults.rules import Rule
     from kproto_server.network.server import Server
     from kproto_server.partition_log.partition_data import PartitionData
-    from kproto_server.requests.deferred import DeferredResponse
 
 
 WRITES = (0, 8, 14, 22, 24, 25, 26, 28, 68, 76, 79, 88)

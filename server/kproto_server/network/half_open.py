@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.clock import Timer
+    from kproto_server.connection.connection import Connection
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.transport import ClientSocket
-    from kproto_server.requests.connection import Connection
 
 logger = logging.getLogger("kproto")
 

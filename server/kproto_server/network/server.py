@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.deferred import TRUSTED
 from kproto_server.network.accepting import Acceptor
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.nodes import Nodes
 from kproto_server.network.shutdown import finish, transports_of
-from kproto_server.requests.deferred import TRUSTED
-from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.throttling.endpoints import install as install_throttling
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from kproto_server.security.principals import NoMatchingRule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kproto_server.connection.connection import Connection
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.transport import ClientSocket, Transport
-    from kproto_server.requests.connection import Connection
 
 ENCRYPTED_AT_ONCE_BYTES = 65536
 """Bytes that are encrypted before the socket is tried again."""

@@ -36,9 +36,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from kproto_server.network.event_loop import real_ms
-from kproto_server.network.poller import HANGUP, READ, WRITE
-from kproto_server.requests.connection_state import (
+from kproto_server.connection.connection_state import (
     BACKLOGGED,
     BLOCKED,
     CLOSING,
@@ -48,14 +46,16 @@ from kproto_server.requests.connection_state import (
     READY,
     WAITING,
 )
+from kproto_server.network.event_loop import real_ms
+from kproto_server.network.poller import HANGUP, READ, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.clock import Timer
+    from kproto_server.connection.connection import Connection
+    from kproto_server.connection.connection_state import State
     from kproto_server.network.event_loop import EventLoop
-    from kproto_server.requests.connection import Connection
-    from kproto_server.requests.connection_state import State
 
 READ_SIZE_BYTES = 65536
 """Largest read of a socket: bounds what one connection can do in one iteration of the loop."""

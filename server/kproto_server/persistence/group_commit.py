@@ -15,16 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from kproto_server.coordinator.change_log import STORAGE_ERROR, Change
+from kproto_server.deferred import DeferredResponse
 from kproto_server.persistence.unsynced_log import OffsetsLogs
-from kproto_server.requests.deferred import DeferredResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kproto.message import Response
+    from kproto_server.deferred import NoResponse
     from kproto_server.partition_log.stored_data import PendingAppend
     from kproto_server.persistence.worker_thread import Worker
-    from kproto_server.requests.deferred import NoResponse
     from kproto_server.storage.group_commit import GroupCommit
     from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.coordinator.change_log import Change
+    from kproto_server.deferred import DeferredResponse, NoResponse
     from kproto_server.partition_log.stored_data import PendingAppend
-    from kproto_server.requests.deferred import DeferredResponse, NoResponse
     from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 

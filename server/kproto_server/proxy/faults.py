@@ -26,12 +26,12 @@ from kproto.messages import APIS
 from kproto.offset_commit_v4 import decode_v4
 from kproto_server.configuration.dynamic_settings import DynamicSettings
 from kproto_server.configuration.settings import Settings
+from kproto_server.deferred import NO_RESPONSE, Completion, DelayedOperation, Piece, Shaped
 from kproto_server.faults.actions import Faulty, act
 from kproto_server.faults.items import error_response
 from kproto_server.faults.rule import API_VERSIONS, checked, selection_of
 from kproto_server.faults.rules import Asked, Rules
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.requests.deferred import NO_RESPONSE, Completion, DelayedOperation, Piece, Shaped
 from kproto_server.requests.endpoint import elements_max
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
     from kproto.headers import ReceivedHeader
     from kproto.message import Request
+    from kproto_server.deferred import Result
     from kproto_server.faults.changes import Leaders
     from kproto_server.faults.rule import Checked
     from kproto_server.faults.rules import Rule
     from kproto_server.observation.observe import Observations
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import ConnectionInfo
-    from kproto_server.requests.deferred import Result
 
 SIZE_BYTES = 4
 PRODUCE, FETCH, OFFSET_COMMIT = 0, 1, 8

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kproto_server.deferred import DelayedOperation
 from kproto_server.network.transport import RESET_AT_CLOSE
 from kproto_server.proxy.faults import FaultedRequest
 from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
-from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

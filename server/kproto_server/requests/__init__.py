@@ -1,1 +1,1 @@
-"""Handles the requests of connections: bytes in, endpoint and handler, bytes out."""
+"""What a handler receives with a request, and what an API in a version consists of."""

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kproto.message import Response
+    from kproto_server.deferred import DeferredResponse, DelayedOperation, LargeResponse, NoResponse
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, LargeResponse, NoResponse
 
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class Endpoint:
     encode_slices: Callable[[Any], Iterator[bytes]] | None = None
     """Yields the body of a `LargeResponse` in pieces; None: the handler returns none."""
     turn_size_bytes: int = TURN_SIZE_BYTES
-    """Requests of this size or more wait for their turn (`kproto_server.requests.deferred.Turn`)."""
+    """Requests of this size or more wait for their turn (`kproto_server.deferred.Turn`)."""
     reports_errors: bool = True
     """Whether error codes in responses are reported (`Observations`)."""
     fail: Callable[[Any, StringTooLong | TopicsNotStored], Response] = _no_response

@@ -12,7 +12,7 @@ from kproto.codes import ErrorCode
 from kproto.records.partitioning import SHARE_STATE_TOPIC, partition_for, share_partition_name
 from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.coordinator.change_log import STORAGE_ERROR
-from kproto_server.requests.deferred import NO_RESPONSE
+from kproto_server.deferred import NO_RESPONSE
 from kproto_server.share_groups.share_states import (
     NO_EPOCH,
     SharePartitionKey,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Refusal
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.deferred import NoResponse
     from kproto_server.log_manager.log_manager import LogManager
-    from kproto_server.requests.deferred import NoResponse
     from kproto_server.share_groups.pruning import StateTopicPruning
     from kproto_server.share_groups.version_behavior import ShareBehavior
 

@@ -10,13 +10,13 @@ from kproto.client_connection import ClientConnection
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
 from kproto_server.configuration.settings import Settings
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.connection_state import BACKLOGGED
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
-from kproto_server.requests.connection import Connection
-from kproto_server.requests.connection_state import BACKLOGGED
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
 from kproto_server.throttling.endpoints import install as install_throttling
 from kproto_server.transactions.tasks import transaction_tasks

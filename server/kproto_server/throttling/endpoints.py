@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.requests.dispatcher import Endpoints
+from kproto_server.connection.dispatcher import Endpoints
 
 if TYPE_CHECKING:
+    from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
     from kproto_server.throttling.throttles import Throttles
 

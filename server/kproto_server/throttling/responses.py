@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto_server.deferred import NO_RESPONSE, DelayedOperation, LargeResponse, Piece, Shaped, soon
 from kproto_server.releases.release import VersionBehavior
-from kproto_server.requests.deferred import NO_RESPONSE, DelayedOperation, LargeResponse, Piece, Shaped, soon
 
 if TYPE_CHECKING:
     from kproto.message import Response
+    from kproto_server.deferred import Result
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.requests.deferred import Result
 
 
 class ThrottlingBehavior(VersionBehavior):

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kproto.headers import request_frame
 from kproto.message import Response
 from kproto.messages.k01_fetch import FetchResponse
+from kproto_server.deferred import NO_RESPONSE, DelayedOperation, LargeResponse, NoResponse, then
 from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from kproto_server.quotas.groups import QuotaGroup, group_of
 from kproto_server.quotas.rate import Window
-from kproto_server.requests.deferred import NO_RESPONSE, DelayedOperation, LargeResponse, NoResponse, then
 from kproto_server.throttling.responses import ThrottlingBehavior, throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto_server.connection.dispatcher import Dispatcher
+    from kproto_server.deferred import Result
     from kproto_server.quotas.rate import RateKey
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import Result
-    from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
 
 PRODUCE, FETCH = 0, 1

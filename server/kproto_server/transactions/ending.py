@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto_server.requests.deferred import NO_RESPONSE
+from kproto_server.deferred import NO_RESPONSE
 from kproto_server.transactions import transitions
 from kproto_server.transactions.marker_writer import MarkerWriter, end_marker
 from kproto_server.transactions.transaction import PREPARED
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kproto_server.clock import Timer
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.deferred import NoResponse
     from kproto_server.log_manager.log_manager import LogManager
-    from kproto_server.requests.deferred import NoResponse
     from kproto_server.transactions.transaction import Transaction, TransactionValues
     from kproto_server.transactions.transaction_log import TransactionLog
 

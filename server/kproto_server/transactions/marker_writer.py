@@ -8,17 +8,17 @@ from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.cluster.topics import NO_LEADER
+from kproto_server.deferred import NO_RESPONSE
 from kproto_server.log_manager.markers import EndMarker, write_marker
-from kproto_server.requests.deferred import NO_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.deferred import NoResponse
     from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.partition_log.partition_data import Append
-    from kproto_server.requests.deferred import NoResponse
     from kproto_server.transactions.transaction import TopicPartition, TransactionValues
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kproto import registry
 from kproto.errors import DecodeError, UnsupportedVersion
 from kproto.headers import read_request_header, read_response
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
 from tests.fixture_files import golden
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.declaration import ZERO_UUID, Struct
 from kproto.headers import read_response
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.requests.deferred import DeferredResponse
+from kproto_server.deferred import DeferredResponse
 from tests.coordinator.broker_state import ask, commit, commit_request, new_state
 from tests.coordinator.change_logs import Appended, RecordingLog
 from tests.server.handlers.commits import TOO_LONG, codes, offsets_of

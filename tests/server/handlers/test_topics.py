@@ -17,11 +17,11 @@ from kproto.messages.k32_describe_configs import DescribeConfigsRequest, Describ
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kproto.messages.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from kproto_server.configuration.topic_configs import describe_topic
+from kproto_server.deferred import DelayedOperation
 from kproto_server.handlers import k01_fetch, k18_api_versions
 from kproto_server.handlers._hash_order import configs_in_hash_order
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.deferred import DelayedOperation
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state, request_context
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import NOT_OURS, response_of

@@ -25,7 +25,7 @@ from kproto_server.coordinator.epoch_groups.lookup import member_of, static_memb
 from kproto_server.coordinator.epoch_groups.writing import write
 from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult, rejected_join
 from kproto_server.coordinator.write_errors import group_write_error
-from kproto_server.requests.deferred import NO_RESPONSE
+from kproto_server.deferred import NO_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group, Protocols
     from kproto_server.coordinator.membership.requests import JoinRequest, SyncRequest
-    from kproto_server.requests.deferred import NoResponse
+    from kproto_server.deferred import NoResponse
 
     Leaving = tuple[str, str | None]
     """Member id and group instance id."""

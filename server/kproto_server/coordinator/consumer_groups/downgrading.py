@@ -17,7 +17,7 @@ from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.protocols import select_protocol, subscribed_topics_of
 from kproto_server.coordinator.membership.rebalance import prepare_rebalance
 from kproto_server.coordinator.membership.timers import schedule
-from kproto_server.requests.deferred import NO_RESPONSE
+from kproto_server.deferred import NO_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.consumer_groups.limits import ConsumerLimits
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.epoch_groups.group import Write
-    from kproto_server.requests.deferred import NoResponse
+    from kproto_server.deferred import NoResponse
 
 CONSUMER = "consumer"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from kproto_server.requests.deferred import Completion
+from kproto_server.deferred import Completion
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode

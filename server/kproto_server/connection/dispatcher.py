@@ -13,17 +13,17 @@ from kproto.messages import APIS
 from kproto_server import handlers
 from kproto_server.commit_cache.cache import learns
 from kproto_server.commit_cache.cached_commits import CachedCommits
+from kproto_server.deferred import CloseConnection
 from kproto_server.observation.observe import shortened
-from kproto_server.requests.deferred import CloseConnection
 from kproto_server.requests.endpoint import Endpoint, elements_max, turn_size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.message import Response
+    from kproto_server.deferred import Turn
     from kproto_server.observation.observe import Observations
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import Turn
     from kproto_server.state import BrokerState
 
 

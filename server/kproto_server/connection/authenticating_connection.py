@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header, response_frame
+from kproto_server.connection.connection import REFUSED, Connection
+from kproto_server.connection.logged_connection import LoggedConnection
+from kproto_server.connection.response_encoder import Exchange
+from kproto_server.deferred import DelayedOperation, Piece
 from kproto_server.observation.observe import NO_API
-from kproto_server.requests.connection import REFUSED, Connection
-from kproto_server.requests.deferred import DelayedOperation, Piece
-from kproto_server.requests.logged_connection import LoggedConnection
-from kproto_server.requests.response_encoder import Exchange
 from kproto_server.security.sasl import Authentication, AuthenticationFailed, MalformedToken, Phase
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
+    from kproto_server.connection.deferred_queue import PendingResponse
+    from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.observation.request_log import RequestLog
     from kproto_server.requests.context import ConnectionInfo
-    from kproto_server.requests.deferred_queue import PendingResponse
-    from kproto_server.requests.dispatcher import Dispatcher
 
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 FRAME_SIZE_MAX_BYTES = 524288

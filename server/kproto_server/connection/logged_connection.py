@@ -15,17 +15,17 @@ from weakref import ref
 
 from kproto.errors import FrameTooLarge
 from kproto.framing import FrameReader
-from kproto_server.requests.connection import Connection
-from kproto_server.requests.connection_state import READY
-from kproto_server.requests.deferred import Shaped
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.connection_state import READY
+from kproto_server.deferred import Shaped
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
+    from kproto_server.connection.dispatcher import Dispatcher
+    from kproto_server.connection.response_encoder import Exchange
+    from kproto_server.deferred import Piece
     from kproto_server.observation.request_log import Entry, RequestLog
     from kproto_server.requests.context import ConnectionInfo
-    from kproto_server.requests.deferred import Piece
-    from kproto_server.requests.dispatcher import Dispatcher
-    from kproto_server.requests.response_encoder import Exchange
 
 SIZE_AND_ID = Struct(">ii")
 CORRELATION_ID = slice(4, 8)

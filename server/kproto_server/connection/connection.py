@@ -42,10 +42,11 @@ from kproto.headers import explain_header_version, read_request_header
 from kproto.message import Response
 from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.commit_cache.cache import CommitCache
-from kproto_server.observation.observe import NO_API
-from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
-from kproto_server.requests.context import ConnectionInfo, RequestContext
-from kproto_server.requests.deferred import (
+from kproto_server.connection.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
+from kproto_server.connection.deferred_queue import Deferred, DeferredQueue
+from kproto_server.connection.dispatcher import LATE_MS
+from kproto_server.connection.response_encoder import Exchange, ResponseEncoder
+from kproto_server.deferred import (
     COSTLY,
     NO_RESPONSE,
     UNKNOWN,
@@ -60,16 +61,15 @@ from kproto_server.requests.deferred import (
     at_turn,
     in_slices,
 )
-from kproto_server.requests.deferred_queue import Deferred, DeferredQueue
-from kproto_server.requests.dispatcher import LATE_MS
-from kproto_server.requests.response_encoder import Exchange, ResponseEncoder
+from kproto_server.observation.observe import NO_API
+from kproto_server.requests.context import ConnectionInfo, RequestContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.cluster.cluster import Node
-    from kproto_server.requests.deferred_queue import PendingResponse
-    from kproto_server.requests.dispatcher import Dispatcher
+    from kproto_server.connection.deferred_queue import PendingResponse
+    from kproto_server.connection.dispatcher import Dispatcher
 
 logger = logging.getLogger("kproto")
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from kproto.message import Response
+    from kproto_server.deferred import LargeResponse
     from kproto_server.observation.observe import Observations
     from kproto_server.requests.context import ConnectionInfo, RequestContext
-    from kproto_server.requests.deferred import LargeResponse
     from kproto_server.requests.endpoint import Endpoint
 
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         OffsetCommitRequestTopic,
     )
     from kproto_server.cluster.cluster import Node
+    from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.dispatcher import Dispatcher
 
     Handler = Callable[[Any, RequestContext], Any]
 
