@@ -21,7 +21,7 @@ Process = subprocess.Popen[str]
 def kproto(*words: str) -> subprocess.CompletedProcess[str]:
     """Run kproto with these arguments until the process ends."""
     with kproto_started(*words) as process:
-        out, err = process.communicate(timeout=LIMIT_S)
+        out, err = end_of(process)
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
@@ -40,6 +40,7 @@ def process_started(*command: str) -> Iterator[Process]:
         stdin=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        env=os.environ | {"PYTHONFAULTHANDLER": "1"},  # for `end_of`
     )
     try:
         yield process
@@ -47,6 +48,20 @@ def process_started(*command: str) -> Iterator[Process]:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=LIMIT_S)
+
+
+def end_of(process: Process) -> tuple[str, str]:
+    """Wait for the process's end; return its output and its standard error.
+
+    Raises:
+        AssertionError: it hangs; the text has what each of its threads does, if it is Python's.
+    """
+    try:
+        return process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        _, err = process.communicate(timeout=LIMIT_S)
+        raise AssertionError(f"it hangs: {err}") from None
 
 
 def line_of(process: Process) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.commandline.commands import LIMIT_S, Process, kproto_started, line_of
+from tests.commandline.commands import Process, end_of, kproto_started, line_of
 
 
 class RunningProxy:
@@ -30,7 +30,7 @@ class RunningProxy:
 
     def end(self, exit_code: int = 0) -> dict[str, Any]:
         self._process.send_signal(signal.SIGTERM)
-        _, self.errors = self._process.communicate(timeout=LIMIT_S)
+        _, self.errors = end_of(self._process)
         assert self._process.returncode == exit_code, self.errors
         report: dict[str, Any] = json.loads(self._report.read_text())
         return report

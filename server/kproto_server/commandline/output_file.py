@@ -35,7 +35,7 @@ def write(path: str, text: str, *, is_private: bool = False) -> None:
     Raises:
         OSError: the file can't be written; a file of that name is unchanged.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
+    if is_written_in_place(path):
         _write_in_place(path, text)
         return
     target = os.path.realpath(path)  # a symbolic link stays one
@@ -45,6 +45,11 @@ def write(path: str, text: str, *, is_private: bool = False) -> None:
         if error.errno not in NOT_REPLACEABLE or not os.path.exists(target):
             raise
         _write_in_place(target, text)
+
+
+def is_written_in_place(path: str) -> bool:
+    """Return whether a path is a pipe or a device: opening a pipe waits for its reader."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def remove(path: str, content: str | None = None) -> None:

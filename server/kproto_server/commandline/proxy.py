@@ -1,16 +1,18 @@
 """`kproto proxy`: a proxy in front of a real cluster until SIGTERM or SIGINT, then the report.
 
-Exit codes: those of the report; 2 for a cluster that cannot be reached at the start, with one line on standard error.
+Exit codes: those of the report; 2 for a cluster that cannot be reached at the start, with one line on standard error;
+130 and 143 for a signal before the proxy listens.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from contextlib import ExitStack
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import trio
 
@@ -45,14 +47,19 @@ from kproto_server.security.client_settings import Login
 from kproto_server.security.sasl import MECHANISMS, OAUTHBEARER
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+    import ssl
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
     from kproto_server.commandline.options import ProxyOptions
     from kproto_server.control.controls import Run
     from kproto_server.observation.observed import Snapshot
     from kproto_server.releases.kafka_version import KafkaVersion
 
+T = TypeVar("T")
+
 SASL_HANDSHAKE = 17
+SIGNALED = 128
+"""Exit code of a signal that arrives before the proxy listens, without its number: nothing is reported then."""
 REPORT_INTERVAL_S = 5.0
 """How often the files of the report are written while the proxy serves."""
 
@@ -77,15 +84,14 @@ async def _proxy(options: ProxyOptions) -> int:
     """
     observations = Observations()
     with ExitStack() as stack, trio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
-        kafka_version = options.kafka_version
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUTDOWN_SIGNALS)  # the parent may have blocked them
         tls = None
         if options.upstream_tls_ca is not None:
             tls = tls_context(options.upstream_tls_ca, options.upstream_tls_certificate, options.upstream_tls_key)
-        served = await served_versions(options.upstream, tls) if kafka_version is None else kafka_version.api_versions
-        if kafka_version is None:
-            kafka_version = release_of(served)
-        else:
-            (await connect(options.upstream, tls)).close()
+        cluster = await _unless_ended(signals, lambda: _cluster(options, tls))
+        if isinstance(cluster, int):
+            return SIGNALED + cluster
+        kafka_version, served = cluster.kafka_version, cluster.served
         security = None
         if options.security is not None:
             security = Security(options.security, (options.host, options.advertised_host), options.settings)
@@ -145,17 +151,13 @@ async def _proxy(options: ProxyOptions) -> int:
 
         controlled = Controlled(server, rules, request_log, report_from_thread, wall_ms)
 
-        login = None
-        if security is not None and SASL_HANDSHAKE in served and not options.report.quiet:
-            _, newest = served[SASL_HANDSHAKE]
-            login = _login(await mechanisms_of(options.upstream, min(newest, 1), tls))
         has_file = options.control is not None and options.control.file is not None
         if not options.report.quiet:
             write(
                 sys.stdout,
                 f"kproto: listening on {address}\n"
                 f"kproto: in front of {shown_address(options.upstream)}, Kafka {kafka_version.name}\n"
-                + ("" if security is None else security.shown(address, login))
+                + ("" if security is None else security.shown(address, cluster.login))
                 + ("" if control is None else f"kproto: control API at {control.shown(has_file=has_file)}\n"),
             )
         if all(file.write() for file in files):
@@ -170,6 +172,70 @@ async def _proxy(options: ProxyOptions) -> int:
     if recording is not None and recording.has_failed:
         exit_code = NOT_WRITTEN
     return max(file.exit_code for file in files) or exit_code
+
+
+class _Cluster(NamedTuple):
+    """What the cluster says before the proxy listens."""
+
+    kafka_version: KafkaVersion
+    served: Mapping[int, tuple[int, int]]
+    """API versions by API key."""
+    login: Login | None
+    """A login that the settings of clients show; None: they show none."""
+
+
+async def _cluster(options: ProxyOptions, tls: ssl.SSLContext | None) -> _Cluster:
+    """Return what the cluster says.
+
+    Raises:
+        CannotReach: it can't be reached, or does not respond.
+
+    Cancellation: the connections are closed.
+    """
+    kafka_version = options.kafka_version
+    if kafka_version is None:
+        served: Mapping[int, tuple[int, int]] = await served_versions(options.upstream, tls)
+        kafka_version = release_of(served)
+    else:
+        served = kafka_version.api_versions
+        (await connect(options.upstream, tls)).close()
+    login = None
+    if options.security is not None and SASL_HANDSHAKE in served and not options.report.quiet:
+        _, newest = served[SASL_HANDSHAKE]
+        login = _login(await mechanisms_of(options.upstream, min(newest, 1), tls))
+    return _Cluster(kafka_version, served, login)
+
+
+async def _unless_ended(signals: AsyncIterator[int], action: Callable[[], Awaitable[T]]) -> T | int:
+    """Return what an action returns, or the number of a signal that arrives before its end and cancels it.
+
+    Raises:
+        CannotReach: as the action.
+
+    Cancellation: as of the action.
+    """
+    arrived: list[int] = []
+    results: list[T] = []
+    problem: CannotReach | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def cancel_on_signal() -> None:
+            async for number in signals:
+                arrived.append(number)
+                nursery.cancel_scope.cancel()
+                return
+
+        nursery.start_soon(cancel_on_signal)
+        try:
+            results.append(await action())
+        except CannotReach as error:  # not in a group
+            problem = error
+        nursery.cancel_scope.cancel()
+    if arrived:  # also if it came just behind the end of the action
+        return arrived[0]
+    if problem is not None:
+        raise problem
+    return results[0]
 
 
 def _login(mechanisms: Collection[str]) -> Login | None:

@@ -60,9 +60,12 @@ def publish(report: Report, options: ReportOptions, command: str) -> int:
 
 
 def write_files(report: Report, options: ReportOptions) -> None:
-    """Write the files of a report so far; one that can't be written is an error at the end only."""
+    """Write the files of a report so far; one that can't be written is an error at the end only.
+
+    A pipe or a device gets the report at the end only: its reader expects one, and there may be no reader yet.
+    """
     for path in options.files:
-        if path != STANDARD_OUTPUT:
+        if path != STANDARD_OUTPUT and not output_file.is_written_in_place(path):
             with suppress(OSError):
                 _write(report, path)
 
