@@ -105,6 +105,9 @@ def test_real_clients_log_in_over_tls_as_at_the_broker(broker: Broker, tmp_path:
     assert rows(report) == rows(own)
     assert seen(report) == seen(own)
     assert seen(report)["billing"][0] == ["User:alice"]
+    # That the proxy asks for the mechanisms is no failed authentication.
+    asking = [client for client in own["clients"] if client["client_id"] == "kproto-proxy"]
+    assert [client["failed_authentications"] for client in asking] == [[]]
     assert {login["mechanism"] for client in report["clients"] for login in client["logins"]} == {PLAIN, SCRAM}
 
 

@@ -19,6 +19,7 @@ from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResp
 from kproto_server.network.listening import bracketed
 from kproto_server.proxy.sockets import READ_MIN_BYTES, begin_tls, receive, send
 from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
+from kproto_server.security.sasl import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -160,7 +161,8 @@ async def served_versions(address: Address, tls: ssl.SSLContext | None = None) -
 async def mechanisms_of(address: Address, version: int, tls: ssl.SSLContext | None = None) -> tuple[str, ...]:
     """Return the mechanisms of SASL that a broker has enabled; none: its listener has no SASL, or it does not respond.
 
-    It is asked for a mechanism without a name, and closes the connection after it has listed those that it has.
+    The proxy chooses PLAIN, and ends the connection before it sends a password. A broker that has PLAIN logs nothing;
+    one that does not have it logs a failed authentication, as there is no other request for its mechanisms.
 
     Args:
         version: of SaslHandshake.
@@ -172,10 +174,10 @@ async def mechanisms_of(address: Address, version: int, tls: ssl.SSLContext | No
     """
     sock = await connect(address, tls)
     try:
-        response = await _asked(sock, SaslHandshakeRequest(mechanism=""), SaslHandshakeResponse, version)
+        response = await _asked(sock, SaslHandshakeRequest(mechanism=PLAIN), SaslHandshakeResponse, version)
     finally:
         sock.close()
-    if response is None or response.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+    if response is None or response.error_code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM):
         return ()
     return response.mechanisms
 
