@@ -146,7 +146,7 @@ def file(name: str, text: str) -> Action:
     """Write a file for a tool to read."""
 
     def write(script: ScriptRun) -> None:
-        (script.folder / name).write_text(text)
+        (script.folder / name).write_text(text.replace("FOLDER", str(script.folder)))
 
     return write
 

@@ -1,22 +1,25 @@
 """Run the scripts against real brokers, and write the transcripts to `fixtures/consumer_groups`.
 
-    python -m tests.consumer_groups.record_transcripts 4.0.2 4.4.0 [--only two_members] [--seeds 100] [--keep]
+    python -m tests.consumer_groups.record_transcripts 4.0.2 4.4.0 [--only two_members] [--seeds 100] [--start 37]
 
-Prints the differences to kproto. ``--seeds`` runs that many random scripts, of which nothing is written.
+Prints the differences to kproto. ``--seeds`` compares that many random scripts instead, of which nothing is written.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto_server.state import BrokerState
 from kproto_server.testing.in_memory import virtual_clock
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.scripts import SCRIPTS, Script, random_script
@@ -30,6 +33,7 @@ from tests.consumer_groups.transcripts import (
     write,
 )
 from tests.coordinator.broker_state import new_state
+from tests.membership import random_runs
 from tests.membership.in_memory_transport import InMemoryTransport
 from tests.membership.members import Step, Transport, differences
 from tests.membership.socket_transport import SocketTransport
@@ -47,13 +51,18 @@ def run(script: Script, transport: Transport, group_id: str, release: str) -> tu
     return tuple(group.steps)
 
 
-def run_on_kproto(release: str, script: Script, topic_ids: Mapping[str, str]) -> tuple[Step, ...]:
-    """Run a script against kproto, in the Kafka version of the release, with the topic ids of a real broker."""
+def new_kproto(release: str, topic_ids: Mapping[str, str]) -> BrokerState:
+    """Return the state of a kproto broker, in the Kafka version of the release, with the topic ids of a real broker."""
     state = new_state(release, topics={"unused": 1}, settings=SETTINGS, clock=virtual_clock())
     for name, partition_count in TOPICS.items():
         topic_id = bytes.fromhex(topic_ids[name])
         state.cluster.restore_topic(name, topic_id, partition_count, [[1]] * partition_count, {})
-    return run(script, InMemoryTransport(state), "group-of-kproto", release)
+    return state
+
+
+def run_on_kproto(release: str, script: Script, topic_ids: Mapping[str, str]) -> tuple[Step, ...]:
+    """Run a script against kproto."""
+    return run(script, InMemoryTransport(new_kproto(release, topic_ids)), "group-of-kproto", release)
 
 
 def run_on_broker(address: str, release: str, script: Script, name: str) -> tuple[Step, ...]:
@@ -64,20 +73,35 @@ def run_on_broker(address: str, release: str, script: Script, name: str) -> tupl
         transport.close()
 
 
-def record(release: str, scripts: dict[str, Script]) -> tuple[list[Transcript], dict[str, str]]:
-    """Run scripts against a release; return the transcripts, and the topic ids."""
+@contextmanager
+def real_broker(release: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Run a real broker that is ready for the scripts; yield its address, and the topic ids."""
     with tempfile.TemporaryDirectory(prefix="consumer-groups-", ignore_cleanup_errors=True) as folder:
         broker = launcher.start(release, folder=Path(folder), props=SETTINGS)
         try:
-            topic_ids = make_ready(broker.bootstrap)
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                runs = {
-                    name: pool.submit(run_on_broker, broker.bootstrap, release, one, name)
-                    for name, one in scripts.items()
-                }
-            return [Transcript(name, release, one.result()) for name, one in runs.items()], topic_ids
+            yield broker.bootstrap, make_ready(broker.bootstrap)
         finally:
             launcher.stop(Path(folder))
+
+
+def record(release: str, scripts: dict[str, Script]) -> tuple[list[Transcript], dict[str, str]]:
+    """Run scripts against a release; return the transcripts, and the topic ids."""
+    with real_broker(release) as (address, topic_ids), ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = {name: pool.submit(run_on_broker, address, release, one, name) for name, one in scripts.items()}
+        return [Transcript(name, release, one.result()) for name, one in runs.items()], topic_ids
+
+
+def try_random(release: str, seeds: Iterable[int]) -> int:
+    """Run random scripts against a release and kproto, and print how they differ; return how many differ."""
+    with real_broker(release) as (address, topic_ids):
+        runs: dict[str, random_runs.Run] = {
+            f"seed {seed}": partial(_run_random, seed=seed, release=release) for seed in seeds
+        }
+        return random_runs.compare(runs, address, lambda: new_kproto(release, topic_ids))
+
+
+def _run_random(transport: Transport, *, seed: int, release: str) -> tuple[Step, ...]:
+    return run(random_script(seed), transport, f"group-{seed}", release)
 
 
 def make_ready(address: str) -> dict[str, str]:
@@ -124,20 +148,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("releases", nargs="+")
     parser.add_argument("--only", default=",".join(SCRIPTS))
-    parser.add_argument("--seeds", type=int, default=0)
-    parser.add_argument("--dry", action="store_true", help="write nothing")
+    parser.add_argument("--seeds", type=int, default=0, help="compare random scripts instead")
+    parser.add_argument("--start", type=int, default=0, help="the first seed")
     arguments = parser.parse_args()
     scripts = {name: SCRIPTS[name] for name in arguments.only.split(",") if name}
     kept, ids = list(transcripts()), topic_ids_by_release()
     for release in arguments.releases:
+        if arguments.seeds:
+            different = try_random(release, range(arguments.start, arguments.start + arguments.seeds))
+            print(f"{release}: {arguments.seeds} random scripts, {different} different from kproto", flush=True)
+            continue
         of_release = {name: one for name, one in scripts.items() if runs_on(name, release)}
-        randoms = {f"seed-{seed}": random_script(seed) for seed in range(arguments.seeds)}
-        found, ids[release] = record(release, of_release | randoms)
-        recorded = [one for one in found if one.script in scripts]
-        kept = [one for one in kept if one.release != release or one.script not in scripts] + recorded
-        if not arguments.dry:
-            write(kept, ids)
-        different = compare(found, scripts | randoms, ids[release])
+        found, ids[release] = record(release, of_release)
+        kept = [one for one in kept if one.release != release or one.script not in scripts] + found
+        write(kept, ids)
+        different = compare(found, scripts, ids[release])
         print(f"{release}: {len(found)} transcripts, {different} different from kproto")
 
 

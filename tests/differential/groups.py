@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from kproto.declaration import Struct
+from kproto.message import Request
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -302,12 +303,17 @@ class GroupHistory(History):
 
     def describe(self, slot: int) -> None:
         groups = (self.group,) if self.random.random() < 0.8 else (self._group(), self._group())
-        self.pair.send(slot, lambda broker: DescribeGroupsRequest(groups=groups), self.version(15))
+        self._look(slot, DescribeGroupsRequest(groups=groups), self.version(15))
 
     def list(self, slot: int) -> None:
         version = self.version(16)
         states = self.mostly((), ("Stable",), ("Empty", "Dead"), ("stable",), percent=50) if version >= 4 else ()
-        self.pair.send(slot, lambda broker: ListGroupsRequest(states_filter=states), version)
+        self._look(slot, ListGroupsRequest(states_filter=states), version)
+
+    def _look(self, slot: int, request: Request, version: int) -> None:
+        """Describe or list groups: from 4.0 on a new group is visible when its record is written (DEVIATIONS)."""
+        send = self.pair.send_until_equal if self.release >= (4, 0) else self.pair.send
+        send(slot, lambda broker: request, version)
 
     def delete(self, slot: int) -> None:
         if self.serves(42):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kproto.framing import FrameReader
@@ -19,8 +19,11 @@ from tests.coordinator.broker_state import new_state
 class InMemoryTransport:
     """Connections to the parts of one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, times_ms: Mapping[str, Sequence[int]] | None = None) -> None:
+        """``times_ms``: when each connection had its requests handled by another broker; that time passes here, too."""
         self.state = state
+        self._began_ms = state.clock.now_ms()
+        self._times_ms = {name: iter(times) for name, times in (times_ms or {}).items()}
         self._dispatcher = Dispatcher(state, Observations())
         self._connections: dict[str, Connection] = {}
         self._requests: dict[str, list[tuple[type[Request], int]]] = {}
@@ -32,6 +35,7 @@ class InMemoryTransport:
         return cls(new_state(kafka_version, settings=settings))
 
     def send(self, name: str, request: Request, version: int) -> None:
+        self._pass_time_until(next(self._times_ms.get(name, iter(())), 0))
         connection = self._connections.get(name)
         if connection is None:
             connection = self._connections[name] = Connection(
@@ -54,6 +58,10 @@ class InMemoryTransport:
 
     def pass_time(self, duration_ms: int) -> None:
         self.state.clock.advance(duration_ms)
+
+    def _pass_time_until(self, time_ms: int) -> None:
+        if (behind_ms := self._began_ms + time_ms - self.state.clock.now_ms()) > 0:
+            self.pass_time(behind_ms)
 
     @property
     def waiting(self) -> list[str]:

@@ -14,6 +14,8 @@ from kproto.message import Request
 
 QUIET_S = 0.35
 """How long no response has to come until no more are expected, while a request is pending that may have to wait."""
+RESPONSE_LIMIT_S = 10.0
+"""The same, if every request has a response soon; a busy broker takes seconds for some."""
 LIMIT_S = 20.0
 
 
@@ -29,12 +31,18 @@ class SocketTransport:
         self._requests: dict[str, list[tuple[type[Request], int]]] = {}
         self._ids = itertools.count(1)
         self._quiet_s = quiet_s
+        self._began_s = time.monotonic()
+        self.sent_ms: dict[str, list[int]] = {}
+        """When each connection sent its requests."""
+        self.received_ms: dict[str, list[int]] = {}
+        """When it received the responses."""
 
     def send(self, name: str, request: Request, version: int) -> None:
         if name not in self._sockets:
             self._sockets[name] = socket.create_connection(self._address, LIMIT_S)
             self._readers[name] = FrameReader()
         self._requests.setdefault(name, []).append((type(request), version))
+        self.sent_ms.setdefault(name, []).append(self._now_ms())
         self._sockets[name].sendall(request_frame(request, version, correlation_id=next(self._ids), client_id=name))
 
     def responses(self) -> list[tuple[str, Any]]:
@@ -55,8 +63,12 @@ class SocketTransport:
         responses = []
         for frame in self._readers[name].frames():
             api, version = self._requests[name].pop(0)
+            self.received_ms.setdefault(name, []).append(self._now_ms())
             responses.append((name, read_response(frame, api, version)[1]))
         return responses
+
+    def _now_ms(self) -> int:
+        return round((time.monotonic() - self._began_s) * 1000)
 
     def pass_time(self, duration_ms: int) -> None:
         time.sleep(duration_ms / 1000)

@@ -11,6 +11,8 @@ from kproto.codes import ErrorCode
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.coordinator.groups import GroupState
 from tests.membership.in_memory_transport import InMemoryTransport
 from tests.membership.members import SUBSCRIPTION
@@ -86,3 +88,13 @@ def test_v0_uses_the_session_timeout_as_rebalance_timeout(version: int, is_out: 
     assert group is not None
     assert (first not in group.members, "second" in received) == (is_out, is_out)
     assert group.state is (GroupState.COMPLETING_REBALANCE if is_out else GroupState.PREPARING_REBALANCE)
+
+
+@pytest.mark.parametrize(("version", "error_code", "shown"), [(4, 79, "Empty"), (3, 0, "CompletingRebalance")])
+def test_a_new_group_is_visible_with_the_first_response(version: int, error_code: int, shown: str) -> None:
+    """GroupMetadataManager.describeGroups of 4.0 and later: when its record is committed (measured on 4.1.2)."""
+    transport = InMemoryTransport.of("4.1")
+    assert response_to(transport, "A", JOIN, version).error_code == error_code
+    (described,) = response_to(transport, "admin", DescribeGroupsRequest(groups=("g",)), 6).groups
+    assert (described.error_code, described.group_state) == (0, shown)
+    assert [one.group_id for one in response_to(transport, "admin", ListGroupsRequest(), 2).groups] == ["g"]

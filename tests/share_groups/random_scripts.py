@@ -16,6 +16,10 @@ from tests.share_groups.sharers import Sharers
 LOCK_MS = 8_000
 STEP_MS = 4_400
 """How long one step takes."""
+LOADING_MS = 2_000
+"""How long a busy broker takes to load a share partition."""
+RELEASE_MS = 500
+"""How long a busy broker takes to release the records of a session that has ended (DEVIATIONS)."""
 ACTIONS = 60
 ACTIONS_BETWEEN_STEPS = 7
 PARTITIONS = 1
@@ -50,8 +54,9 @@ class RandomMembers:
         share = self._sharers
         share.create(partitions=PARTITIONS)
         for member in MEMBERS:
-            share.join(member)
-            share.fetch(member, *range(PARTITIONS), wait_ms=100)
+            share.heartbeat(member, epoch=0, topics=["t"], waits=_wait_ms(member))
+            share.heartbeat(member, waits=0)
+            share.fetch(member, *range(PARTITIONS), wait_ms=_wait_ms(member))
         for number in range(ACTIONS):
             if number % ACTIONS_BETWEEN_STEPS == 0:
                 share.pass_time(STEP_MS)
@@ -76,7 +81,7 @@ class RandomMembers:
             *random.sample(range(PARTITIONS), random.choice((0, 0, 1))),
             acks=acks,
             forget=random.sample(range(PARTITIONS), 1) if random.random() < 0.08 else (),
-            wait_ms=200,  # until the broker has loaded the share partition
+            wait_ms=200,
             min_bytes=random.choice((0, 1, 1, 1, 500)),
             max_bytes=random.choice((1 << 20, 1 << 20, 300, 100, 1)),
             max_records=random.choice((500, 500, 1, 2, 7, 20)),
@@ -107,6 +112,7 @@ class RandomMembers:
             self._sharers.fetch(member, epoch=-1, acks=self._acks(member), wait_ms=0)
         else:
             self._sharers.acknowledge(member, self._acks(member), epoch=-1)
+        self._sharers.pass_time(RELEASE_MS)
         if self._random.random() < 0.8:
             self._open(member)
 
@@ -130,6 +136,7 @@ class RandomMembers:
         for member in MEMBERS:
             share.fetch(member, epoch=-1, wait_ms=0)
             share.heartbeat(member, epoch=-1, waits=0)
+        share.pass_time(RELEASE_MS)
         partition = self._random.randrange(PARTITIONS)
         if self._random.random() < 0.7:
             share.alter_offsets({"t": {partition: self._random.randint(0, self._written[partition])}})
@@ -137,7 +144,7 @@ class RandomMembers:
             share.delete_offsets("t")
         for member in MEMBERS:
             share.heartbeat(member, epoch=0, topics=["t"], waits=100)
-            share.fetch(member, *range(PARTITIONS), epoch=0, wait_ms=100)
+            share.fetch(member, *range(PARTITIONS), epoch=0, wait_ms=_wait_ms(member))
             self._note(member)
 
     # What the members know.
@@ -177,6 +184,11 @@ class RandomMembers:
             count = 1 if random.random() < 0.6 else last - first + 1
             batches.append((first, last, [random.choice(kinds) for _ in range(count)]))
         return batches
+
+
+def _wait_ms(member: str) -> int:
+    """Return how long a member waits after its first requests: the first one until the broker has loaded all states."""
+    return LOADING_MS if member == MEMBERS[0] else 100
 
 
 def random_script(seed: int) -> Script:

@@ -9,14 +9,14 @@ is copied, and the dump tool prints each segment.
 from __future__ import annotations
 
 from kproto_server.releases.kafka_version import KafkaVersion
-from tests.membership.socket_transport import SocketTransport
+from tests.membership.socket_transport import RESPONSE_LIMIT_S, SocketTransport
 from tests.oracle.cluster import NEWEST, kafka, real_kafka
 from tests.share_groups.scripts import LOCK_MS, members_join_and_leave, records_are_acknowledged
 from tests.share_groups.sharers import Sharers
 from tests.share_groups.transcripts import REAL_SETTINGS, settings_with
 from tests.spark.record_logs import KEPT, TARGET, copy
 from tests.streams_groups.members import Application
-from tests.streams_groups.record_transcripts import RESPONSE_LIMIT_S, settings_of
+from tests.streams_groups.record_transcripts import settings_of
 from tests.streams_groups.scripts import tasks_move_between_members
 
 FOLDER = TARGET / "new-groups" / NEWEST

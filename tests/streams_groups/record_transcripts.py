@@ -1,6 +1,6 @@
 """Run the scripts against real brokers, and write the transcripts to `fixtures/streams-groups`.
 
-    python -m tests.streams_groups.record_transcripts 4.2.2 4.4.0 [--only static_members] [--seeds 100]
+    python -m tests.streams_groups.record_transcripts 4.2.2 4.4.0 [--only static_members] [--seeds 100] [--start 20]
 
 Prints the differences to kproto. ``--seeds`` runs that many random scripts, of which nothing is written.
 """
@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.testing.in_memory import virtual_clock
 from tests.coordinator.broker_state import new_state
+from tests.membership import random_runs
 from tests.membership.in_memory_transport import InMemoryTransport
-from tests.membership.members import Transport, differences
-from tests.membership.socket_transport import SocketTransport
+from tests.membership.members import Step, Transport
+from tests.membership.socket_transport import RESPONSE_LIMIT_S, SocketTransport
 from tests.oracle import launcher
 from tests.streams_groups.members import Application
-from tests.streams_groups.scripts import Script, random_script
+from tests.streams_groups.scripts import LONG_MS, Script, random_script
 from tests.streams_groups.transcripts import ALL_SCRIPTS, SETTINGS, SETTINGS_SINCE_4_3, TRANSCRIPTS
 from tests.transcripts import Transcript
 
 AT_ONCE = 4
 HEARTBEAT = 88
-RESPONSE_LIMIT_S = 10.0
-"""Heartbeats of streams groups have a response at once, but the first assignment of a busy broker takes a second."""
 
 
 def script_named(name: str) -> Script:
@@ -47,24 +48,31 @@ def run(transport: Transport, release: str, name: str, version: int) -> Transcri
     return Transcript(name, version, release, tuple(app.steps))
 
 
-def record(release: str, names: Sequence[str]) -> list[Transcript]:
-    """Run scripts against a release, in each version of the heartbeat."""
-    _, newest = KafkaVersion.named(release).api_versions[HEARTBEAT]
+@contextmanager
+def real_broker(release: str, settings: Mapping[str, str]) -> Iterator[str]:
+    """Run a real broker that has a coordinator, and yield its address."""
     with tempfile.TemporaryDirectory(prefix="streams-", ignore_cleanup_errors=True) as folder:
-        broker = launcher.start(release, folder=Path(folder), props=settings_of(release))
+        broker = launcher.start(release, folder=Path(folder), props=settings)
         try:
             warm = SocketTransport(broker.bootstrap)
             Application(warm, release, "warm", 0).create()
             warm.close()
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                runs = [
-                    pool.submit(_run_on_broker, broker.bootstrap, release, name, version)
-                    for version in range(newest + 1)
-                    for name in names
-                ]
-            return [one.result() for one in runs]
+            yield broker.bootstrap
         finally:
             launcher.stop(Path(folder))
+
+
+def versions_of(release: str) -> range:
+    """Return the versions of the heartbeat."""
+    _, newest = KafkaVersion.named(release).api_versions[HEARTBEAT]
+    return range(newest + 1)
+
+
+def record(release: str, names: Sequence[str]) -> list[Transcript]:
+    """Run scripts against a release, in each version of the heartbeat."""
+    todo = [(name, version) for version in versions_of(release) for name in names]
+    with real_broker(release, settings_of(release)) as address, ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda what: _run_on_broker(address, release, *what), todo))
 
 
 def _run_on_broker(address: str, release: str, name: str, version: int) -> Transcript:
@@ -81,16 +89,20 @@ def run_on_kproto(release: str, name: str, version: int) -> Transcript:
     return run(InMemoryTransport(state), release, name, version)
 
 
-def try_random(releases: Sequence[str], count: int, start: int) -> None:
-    """Run random scripts against real brokers, and print how kproto differs."""
-    for release in releases:
-        different = 0
-        for theirs in record(release, [f"seed-{seed}" for seed in range(start, start + count)]):
-            lines = differences(run_on_kproto(release, theirs.script, theirs.variant).steps, theirs.steps)
-            different += bool(lines)
-            if lines:
-                print(f"{release} v{theirs.variant} {theirs.script}", *lines, sep="\n")
-        print(f"{release}: {count} random scripts, {different} different from kproto")
+def try_random(release: str, seeds: Iterable[int]) -> int:
+    """Run random scripts against a release and kproto, and print how they differ; return how many differ."""
+    runs: dict[str, random_runs.Run] = {
+        f"seed {seed}, v{version}": partial(_run_random, seed=seed, release=release, version=version)
+        for version in versions_of(release)
+        for seed in seeds
+    }
+    settings = settings_of(release) | {"group.streams.session.timeout.ms": str(LONG_MS)}
+    with real_broker(release, settings) as address:
+        return random_runs.compare(runs, address, lambda: new_state(release, settings=settings, clock=virtual_clock()))
+
+
+def _run_random(transport: Transport, *, seed: int, release: str, version: int) -> tuple[Step, ...]:
+    return run(transport, release, f"seed-{seed}", version).steps
 
 
 def main() -> None:
@@ -100,7 +112,12 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=0)
     arguments, _ = parser.parse_known_args()
     if arguments.seeds:
-        try_random(arguments.releases, arguments.seeds, arguments.start)
+        for release in arguments.releases:
+            different = try_random(release, range(arguments.start, arguments.start + arguments.seeds))
+            print(
+                f"{release}: {arguments.seeds} random scripts, {different} transcripts different from kproto",
+                flush=True,
+            )
     else:
         TRANSCRIPTS.record(__doc__, record, run_on_kproto)
 

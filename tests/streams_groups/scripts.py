@@ -30,6 +30,8 @@ SCRIPTS: dict[str, Script] = {}
 DELAY_MS = 400
 """`group.streams.initial.rebalance.delay.ms` of the recorded brokers."""
 SESSION_MS = 3_000
+LONG_MS = 60_000
+"""The timeouts of members of random scripts: longer than a busy broker takes for their requests."""
 
 
 def script(run: Script) -> Script:
@@ -497,27 +499,29 @@ def random_script(seed: int) -> Script:
 
     def run(app: Application) -> None:
         chance = Random(seed)  # noqa: S311 - a seed repeats the requests
-        app.create("t", chance.choice([1, 3, 4]))
+        partition_count = chance.choice([1, 3, 4])
+        app.create("t", partition_count)
         app.create("u", chance.choice([2, 5]))
         standbys = chance.choice([0, 0, 1, 2])
         logs = [topic_info("log")] if standbys else []
+        if logs:
+            app.create("log", partition_count)  # a real broker creates it once only, and never if that fails
         topology = [subtopology(changelogs=logs), subtopology("1", ["u"])][: chance.choice([1, 2])]
         app.configure(num_standby_replicas=str(standbys))
         names = ["A", "B", "C", "D", "E"][: chance.choice([2, 3, 5])]
         processes = {name: f"p{chance.randrange(3)}" for name in names}
         instances = {name: f"i-{name}" if chance.random() < 0.2 else None for name in names}
         joined: set[str] = set()
-        app.join(names[0], topology, process_id=processes[names[0]], instance_id=instances[names[0]])
+        long = {"rebalance_timeout_ms": LONG_MS}
+        app.join(names[0], topology, process_id=processes[names[0]], instance_id=instances[names[0]], **long)
         joined.add(names[0])
-        if logs:
-            app.wait_for("log")
         app.pass_time(DELAY_MS + 300)
         for _ in range(40):
             name = chance.choice(names)
             instance = instances[name]
             given: dict[str, Any] = {} if instance is None else {"instance_id": instance}
             if name not in joined or chance.random() < 0.1:
-                app.join(name, topology, process_id=processes[name], **given)
+                app.join(name, topology, process_id=processes[name], **given, **long)
                 joined.add(name)
             elif chance.random() < 0.1:
                 app.leave(name, -2 if instance and chance.random() < 0.7 else -1, **given)
@@ -526,7 +530,7 @@ def random_script(seed: int) -> Script:
                 app.beat(name, owned=None if chance.random() < 0.1 else ASSIGNED, **given)
             app.describe()
             if not joined:
-                app.join(name, topology, process_id=processes[name], **given)
+                app.join(name, topology, process_id=processes[name], **given, **long)
                 joined.add(name)
                 app.pass_time(DELAY_MS + 300)
 

@@ -7,6 +7,7 @@ from tests.clients.tool_scripts import (
     features,
     groups,
     others,
+    quorum,
     quotas,
     records,
     resets,
@@ -39,5 +40,6 @@ SCRIPTS: Mapping[str, Sequence[Action]] = {
     "features": features.STEPS,
     "share groups": share_groups.STEPS,
     "streams groups": streams_groups.STEPS,
+    "brokers and controllers": quorum.STEPS,
     "others": others.STEPS,
 }
