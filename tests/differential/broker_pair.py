@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from kproto.declaration import Struct, fields_of
 from kproto.headers import read_response
 from kproto.message import Request
-from kproto.messages.k01_fetch import FetchRequest
 from kproto.messages.k11_join_group import JoinGroupRequest
 from kproto.messages.k14_sync_group import SyncGroupRequest
 from tests.network.raw_client import RawClient
@@ -32,8 +31,9 @@ PROPAGATION_LIMIT_S = 5.0
 BUSY_LIMIT_S = 3.0
 """How long a broker may be busy with the request before."""
 BUSY_PAUSE_S = 0.005
-DEFERRED = (FetchRequest, JoinGroupRequest, SyncGroupRequest)
-"""Requests whose responses may wait for an event; all others have one at once, on a busy machine somewhat later."""
+DEFERRED = (JoinGroupRequest, SyncGroupRequest)
+"""Requests whose responses may wait for an event; all others have one at once, on a busy machine somewhat later. No
+family sends a Fetch that waits."""
 QUIET_S = 0.12
 """After this time without a response, the pending responses count as deferred."""
 UNNAMED_MEMBER_ID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
