@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,15 @@ from tests.network.raw_client import RawClient
 from tests.security.quota_scripts import (
     ALL,
     CONNECTIONS,
+    CONSUMER,
+    EXACT,
     FILE,
+    MUTATIONS,
     PRODUCER,
     REQUEST,
     both,
     change,
+    describe,
     newest_version,
     transcript,
     user,
@@ -25,6 +30,23 @@ from tests.security.quota_scripts import (
 
 STEPS = json.loads(FILE.read_text())
 RELEASES = sorted({name for step in STEPS for names in step for name in names.split()})
+KEYS = PRODUCER, CONSUMER, REQUEST, MUTATIONS
+ORDERED_CHANGES: tuple[tuple[tuple[tuple[str, float | None], ...], list[str]], ...] = (
+    (((PRODUCER, 1.0), (CONSUMER, 1.0), (REQUEST, 1.0)), [CONSUMER, REQUEST, PRODUCER]),
+    (((CONSUMER, None),), [REQUEST, PRODUCER]),
+    (((REQUEST, None),), [PRODUCER]),
+    (((REQUEST, 2.0),), [PRODUCER, REQUEST]),
+    (((MUTATIONS, 1.0),), [MUTATIONS, PRODUCER, REQUEST]),
+    (((CONSUMER, 5.0),), [PRODUCER, CONSUMER, MUTATIONS, REQUEST]),
+    (((MUTATIONS, None),), [CONSUMER, PRODUCER, REQUEST]),
+    (((PRODUCER, None), (CONSUMER, 2.0)), [CONSUMER, REQUEST]),
+    (((PRODUCER, 3.0), (MUTATIONS, 3.0)), [PRODUCER, CONSUMER, MUTATIONS, REQUEST]),
+    (((REQUEST, None), (PRODUCER, None), (MUTATIONS, None), (CONSUMER, None)), []),
+    (((MUTATIONS, 1.0), (REQUEST, 1.0), (CONSUMER, 1.0), (PRODUCER, 1.0)), [PRODUCER, CONSUMER, MUTATIONS, REQUEST]),
+    (((PRODUCER, None),), [CONSUMER, MUTATIONS, REQUEST]),
+    (((CONSUMER, None), (PRODUCER, 2.0)), [MUTATIONS, REQUEST, PRODUCER]),
+)
+"""Changes of one user, and the order of its values then (measured on 4.2.2)."""
 ALICES = [0, "", [[[["user", "alice"]], [[PRODUCER, 1024.0]]]]]
 
 
@@ -35,6 +57,23 @@ def test_the_responses_are_those_of_the_release(release: str) -> None:
         found = transcript(broker.bootstrap_servers, newest_version(release))
     differences = {number: pair for number, pair in enumerate(zip(found, recorded, strict=True)) if pair[0] != pair[1]}
     assert not differences, json.dumps(differences, indent=1)[:20_000]
+
+
+def orders(address: str, pause_s: float = 0.0) -> list[list[str]]:
+    """Return the order of the values of a user after each of `ORDERED_CHANGES`, and remove them."""
+    described, found = describe(("user", EXACT, "ordered")), []
+    with RawClient(address) as client:
+        for ops, _ in ORDERED_CHANGES:
+            change(user("ordered"), *ops)(client, 1)
+            time.sleep(pause_s)
+            found.append([key for _, values in described(client, 1)[2] for key, _ in values])
+        change(user("ordered"), *((key, None) for key in KEYS))(client, 1)
+    return found
+
+
+def test_values_have_the_order_of_a_quorum() -> None:
+    with Broker.running(kafka_version="4.2") as broker:
+        assert orders(broker.bootstrap_servers) == [order for _, order in ORDERED_CHANGES]
 
 
 def test_quotas_survive_restarts(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def handle(request: AlterClientQuotasRequest, context: RequestContext) -> AlterC
 
 def _changed(quotas: Quotas, names: Names, ops: Sequence[OpData], behavior: ClientQuotasBehavior) -> Quotas:
     changes = {op.key: None if op.remove else behavior.kept_value(op.key, op.value) for op in ops}
-    return altered(quotas, entity_of(names), changes)
+    return altered(quotas, entity_of(names), changes, behavior.ordered)
 
 
 def _fault_of_entity(names: Mapping[str, str | None], behavior: ClientQuotasBehavior) -> QuotaError | None:

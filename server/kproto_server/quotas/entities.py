@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES = (CLIENT_ID, IP, USER)
@@ -25,8 +25,23 @@ def entity_of(names: Mapping[str, str | None]) -> Entity:
     return tuple((kind, names[kind]) for kind in ENTITY_TYPES if kind in names)
 
 
-def altered(quotas: Quotas, entity: Entity, changes: Mapping[str, float | None]) -> Quotas:
-    """Return quotas with the changed values of an entity; None removes a value."""
-    values = {key: value for key, value in {**quotas.get(entity, {}), **changes}.items() if value is not None}
+def _as_given(had: list[str], new: list[str]) -> list[str]:
+    return had + new
+
+
+def altered(
+    quotas: Quotas,
+    entity: Entity,
+    changes: Mapping[str, float | None],
+    ordered: Callable[[list[str], list[str]], list[str]] = _as_given,
+) -> Quotas:
+    """Return quotas with the changed values of an entity; None removes a value.
+
+    ``ordered`` returns the keys of an entity in their order, from those that it had and those that are new.
+    """
+    had = quotas.get(entity, {})
+    found = {key: value for key, value in {**had, **changes}.items() if value is not None}
+    keys = ordered([key for key in had if key in found], [key for key in found if key not in had])
+    values = {key: found[key] for key in keys}
     others = {one: of_one for one, of_one in quotas.items() if one != entity}
     return {**others, entity: values} if values else others
