@@ -63,3 +63,15 @@ def test_a_partition_whose_state_is_replaced_has_no_records() -> None:
     share.fetch("A")
     (partition,) = share.steps[-1].responses["A"][0]["responses"][0]["partitions"]
     assert [(one["first_offset"], one["delivery_count"]) for one in partition["acquired_records"]] == [(0, 1)]
+
+
+def test_the_first_fetch_has_the_records_of_all_partitions() -> None:
+    share = Sharers(InMemoryTransport.of("4.4"), KafkaVersion.named("4.4"), "n")
+    share.configure(share_auto_offset_reset="earliest")
+    share.create(partitions=2)
+    share.produce(3, partition=0)
+    share.produce(3, partition=1)
+    share.join("A")
+    share.fetch("A", 0, 1)
+    partitions = share.steps[-1].responses["A"][0]["responses"][0]["partitions"]
+    assert [one["acquired_records"][0]["last_offset"] for one in partitions] == [2, 2]
