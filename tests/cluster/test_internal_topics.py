@@ -146,3 +146,27 @@ def test_a_recreated_topic_has_another_id() -> None:
     assert first.topic_id != second.topic_id
     assert cluster.topic_by_id(first.topic_id) is None
     assert cluster.topic_by_id(second.topic_id) is second
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3])
+@pytest.mark.parametrize(("given", "name"), [(1, "__transaction_state"), (2, "__share_group_state"), (None, OFFSETS)])
+def test_topics_of_state_have_their_own_in_sync_replicas(factor: int, given: int | None, name: str) -> None:
+    """The setting of the topic counts; without it 2, but no more than there are replicas."""
+    settings = {
+        "offsets.topic.replication.factor": str(factor),
+        "transaction.state.log.replication.factor": str(factor),
+        "share.coordinator.state.topic.replication.factor": str(factor),
+    }
+    addresses = [("127.0.0.1", 9092 + index) for index in range(3)]
+    found = []
+    for own in ({}, {"transaction.state.log.min.isr": "1", "share.coordinator.state.topic.min.isr": "2"}):
+        cluster = Cluster.of(
+            addresses,
+            kafka_version=KafkaVersion.named("4.4"),
+            settings=Settings.from_mapping(settings | own),
+            random_bytes=os.urandom,
+        )
+        assert cluster.ensure_internal_topic(name, 0)
+        found.append(cluster.topics[name].configs.get("min.insync.replicas"))
+    unset = None if given is None else str(min(2, factor))
+    assert found == [unset, unset if given is None else str(given)]

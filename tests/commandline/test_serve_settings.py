@@ -44,8 +44,7 @@ log.retention.check.interval.ms=300000
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
 IGNORED = (
     "process.roles, node.id, controller.quorum.bootstrap.servers, num.network.threads, num.io.threads, "
-    "socket.send.buffer.bytes, socket.receive.buffer.bytes, log.dirs, num.recovery.threads.per.data.dir, "
-    "share.coordinator.state.topic.min.isr, transaction.state.log.min.isr"
+    "socket.send.buffer.bytes, socket.receive.buffer.bytes, log.dirs, num.recovery.threads.per.data.dir"
 )
 
 

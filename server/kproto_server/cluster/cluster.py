@@ -27,7 +27,6 @@ from kproto_server.cluster.topics import (
     Topic,
     TopicDefaults,
     collision_key,
-    internal_topic_configs,
 )
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.partition_log.partition_data import NO_DATA
@@ -70,6 +69,8 @@ class Cluster(SharedState):
         self.defaults: TopicDefaults = defaults
         self.partition_count: int = 0
         """The number of partitions of all topics."""
+        self.main_listener: str = "PLAINTEXT"
+        """The name of the listener that is the main one of each node."""
         self.controller_id: int = NO_CONTROLLER
         self.controller_epoch: int = 0
         """Rises each time that a node becomes the controller."""
@@ -400,7 +401,7 @@ class Cluster(SharedState):
         made = self.create_topic(name, partition_count=count, replication_factor=factor, now_ms=now_ms)
         if isinstance(made, Refusal):
             return False
-        made.configs.update(internal_topic_configs(name, factor))
+        made.configs.update(self.defaults.internal_topic_configs(name, factor))
         return True
 
     def coordinator_of(self, group_id: str) -> Node | None:

@@ -125,20 +125,26 @@ class TopicDefaults(NamedTuple):
     offsets_replication_factor: int = 3
     transaction_num_partitions: int = 50
     transaction_replication_factor: int = 3
+    transaction_in_sync_min: int | None = None
     share_num_partitions: int = 50
     share_replication_factor: int = 3
+    share_in_sync_min: int | None = None
 
     @classmethod
     def of(cls, settings: Settings, node_count: int) -> TopicDefaults:
         """Return the settings of new topics.
 
         If the replication factor of an internal topic is not set, it is 1 with a single node, as in Kafka's quickstart
-        (BA-54), otherwise 3, Kafka's default for any number of nodes (KIP-115).
+        (BA-54), otherwise 3, Kafka's default for any number of nodes (KIP-115). The same holds for their
+        `min.insync.replicas`: if it is not set, it is 2, but no more than the replication factor.
         """
         unset = 1 if node_count == 1 else 3
 
         def factor(name: str) -> int:
             return settings.int(name) if settings.is_set(name) else unset
+
+        def in_sync_min(name: str) -> int | None:
+            return settings.int(name) if settings.is_set(name) else None
 
         return cls(
             auto_create=settings.bool("auto.create.topics.enable"),
@@ -148,8 +154,10 @@ class TopicDefaults(NamedTuple):
             offsets_replication_factor=factor("offsets.topic.replication.factor"),
             transaction_num_partitions=settings.int("transaction.state.log.num.partitions"),
             transaction_replication_factor=factor("transaction.state.log.replication.factor"),
+            transaction_in_sync_min=in_sync_min("transaction.state.log.min.isr"),
             share_num_partitions=settings.int("share.coordinator.state.topic.num.partitions"),
             share_replication_factor=factor("share.coordinator.state.topic.replication.factor"),
+            share_in_sync_min=in_sync_min("share.coordinator.state.topic.min.isr"),
         )
 
     def internal_topic(self, name: str) -> tuple[int, int]:
@@ -160,25 +168,25 @@ class TopicDefaults(NamedTuple):
             return self.share_num_partitions, self.share_replication_factor
         return self.transaction_num_partitions, self.transaction_replication_factor
 
-
-def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]:
-    """Return the configs with which brokers create one of `INTERNAL_TOPICS`."""
-    if name == SHARE_STATE_TOPIC:
-        return {
-            "cleanup.policy": "delete",
-            "compression.type": "producer",
-            "min.insync.replicas": str(min(2, replication_factor)),
-            "retention.ms": "-1",
-            "segment.bytes": "104857600",
+    def internal_topic_configs(self, name: str, replication_factor: int) -> dict[str, str]:
+        """Return the configs with which brokers create one of `INTERNAL_TOPICS`."""
+        unset = min(2, replication_factor)
+        if name == SHARE_STATE_TOPIC:
+            return {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(self.share_in_sync_min or unset),
+                "retention.ms": "-1",
+                "segment.bytes": "104857600",
+            }
+        compacted = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+        if name == OFFSETS_TOPIC:
+            return compacted | {"compression.type": "producer"}
+        return compacted | {
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(self.transaction_in_sync_min or unset),
+            "unclean.leader.election.enable": "false",
         }
-    compacted = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
-    if name == OFFSETS_TOPIC:
-        return compacted | {"compression.type": "producer"}
-    return compacted | {
-        "compression.type": "uncompressed",
-        "min.insync.replicas": str(min(2, replication_factor)),
-        "unclean.leader.election.enable": "false",
-    }
 
 
 def name_problem(name: str, kafka_version: KafkaVersion) -> str | None:

@@ -299,6 +299,7 @@ _TABLE = (
         "share.coordinator.cold.partition.snapshot.interval.ms", INT, "300000", low=1, since=(4, 1), is_described=False
     ),
     Setting("share.coordinator.snapshot.update.records.per.snapshot", INT, "500", low=0, since=(4, 1)),
+    Setting("share.coordinator.state.topic.min.isr", SHORT, "2", low=1, since=(4, 1)),
     Setting("share.coordinator.state.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX, since=(4, 1)),
     Setting("share.coordinator.state.topic.prune.interval.ms", INT, "300000", low=1, since=(4, 1), is_described=False),
     Setting("share.coordinator.state.topic.replication.factor", SHORT, "3", low=1, since=(4, 1)),
@@ -357,6 +358,7 @@ _TABLE = (
     Setting("transaction.max.timeout.ms", INT, "900000", low=1),
     Setting("transaction.partition.verification.enable", BOOLEAN, "true", since=(3, 6)),
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", low=1),
+    Setting("transaction.state.log.min.isr", INT, "2", low=1),
     Setting("transaction.state.log.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
     Setting("transaction.state.log.replication.factor", SHORT, "3", low=1),
     Setting("transactional.id.expiration.ms", INT, "604800000", low=1),
