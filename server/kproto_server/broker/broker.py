@@ -26,9 +26,9 @@ from kproto_server.broker.thread import NOT_RUNNING, BrokerThread
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.key_stores import has_own_stores
-from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS, Address, listeners_of
+from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS, Address, bracketed, listeners_of
 from kproto_server.configuration.settings import Settings
-from kproto_server.network.listening import bracketed, open_sockets
+from kproto_server.network.listening import open_sockets
 from kproto_server.observation.request_log import REQUESTS_MAX
 from kproto_server.releases.kafka_version import KafkaVersion
 
@@ -231,7 +231,7 @@ class Broker(BrokerControls):
                 self._others = open_listeners(self._listeners[1:], count, self._started)
             loop, server = self._assemble(sockets)
             if self._listeners:
-                server.acceptor.main_listener = self._listeners[0].name
+                server.acceptor.main_listener = server.state.cluster.main_listener = self._listeners[0].name
             if self._faults is not None:
                 self._faults.begin(server)
             if self._seed is not None:

@@ -13,7 +13,7 @@ from kproto_server.broker.groups import BrokerGroups
 from kproto_server.broker.quotas import BrokerQuotas
 from kproto_server.broker.requests import BrokerRequests, subjects_of
 from kproto_server.broker.topics import BrokerTopics
-from kproto_server.network.listening import bracketed
+from kproto_server.configuration.listeners import bracketed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from kproto.errors import UsageError
 from kproto_server.commandline import output_file
 from kproto_server.commandline.output import write
-from kproto_server.network.listening import bracketed, open_sockets
+from kproto_server.configuration.listeners import bracketed
+from kproto_server.network.listening import open_sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

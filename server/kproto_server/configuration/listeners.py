@@ -62,6 +62,11 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+def bracketed(host: str) -> str:
+    """Return a host in the form that stands before a colon and a port."""
+    return f"[{host}]" if ":" in host else host
+
+
 def protocol_name(*, has_tls: bool, has_sasl: bool) -> str:
     """Return the security protocol of a listener with TLS, SASL, both or none."""
     return (SASL_SSL if has_sasl else SSL) if has_tls else SASL_PLAINTEXT if has_sasl else PLAINTEXT

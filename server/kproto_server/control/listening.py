@@ -9,7 +9,8 @@ import logging
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.network.listening import CannotListen, bracketed, listen
+from kproto_server.configuration.listeners import bracketed
+from kproto_server.network.listening import CannotListen, listen
 
 if TYPE_CHECKING:
     import socket

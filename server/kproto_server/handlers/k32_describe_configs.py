@@ -19,6 +19,7 @@ from kproto.messages.k32_describe_configs import (
     DescribeConfigsSynonym,
 )
 from kproto_server.cluster.topics import Refusal, name_problem
+from kproto_server.configuration.listeners import ADVERTISED, bracketed
 from kproto_server.configuration.settings import ConfigType
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
@@ -64,6 +65,16 @@ class DescribeConfigsBehavior(VersionBehavior):
         """Whether a topic that does not exist has the default configs, instead of UNKNOWN_TOPIC_OR_PARTITION: before
         2.0 (BA-92; measured on 1.1.1 and 2.0.1)."""
         return not self.at_least(2, 0)
+
+    @cached_property
+    def has_lists_of_listeners(self) -> bool:
+        """Whether the type of `advertised.listeners` is LIST instead of STRING (measured on 4.2.2)."""
+        return self.at_least(4, 2)
+
+    @cached_property
+    def has_fixed_listeners(self) -> bool:
+        """Whether `advertised.listeners` is read-only (measured on 2.1.1, 2.8.2, 3.9.2, 4.2.2 and 4.4.0)."""
+        return self.at_least(4, 0)
 
 
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
@@ -154,9 +165,23 @@ def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if refusal is not None:
         return refusal
     return [
-        Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
-        for entry in context.settings.of(context.node.node_id).entries()
+        _advertised_listeners(context),
+        *(
+            Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
+            for entry in context.settings.of(context.node.node_id).entries()
+        ),
     ]
+
+
+def _advertised_listeners(context: RequestContext) -> Entry:
+    """Return the addresses that clients of the node get, by listener."""
+    node = context.node
+    addresses = {context.cluster.main_listener: node.address(""), **node.others}
+    value = ",".join(f"{name}://{bracketed(host)}:{port}" for name, (host, port) in addresses.items())
+    behavior, source = context.behavior(DescribeConfigsBehavior), ConfigSource.STATIC_BROKER
+    type_ = ConfigType.LIST if behavior.has_lists_of_listeners else ConfigType.STRING
+    synonyms = ((ADVERTISED, value, source),)
+    return Entry(ADVERTISED, type_, value, source, behavior.has_fixed_listeners, synonyms)
 
 
 def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:

@@ -69,8 +69,3 @@ def open_sockets(host: str, ports: tuple[int, ...], started: int | None = None) 
             f"can't listen on {host}:{port}: {error.strerror or error}; choose another --host or --port (0: a free one)"
         ) from None
     return sockets
-
-
-def bracketed(host: str) -> str:
-    """Return a host in the form that stands before a colon and a port."""
-    return f"[{host}]" if ":" in host else host

@@ -16,7 +16,7 @@ from kproto.headers import read_response, request_frame
 from kproto.message import Response
 from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto_server.network.listening import bracketed
+from kproto_server.configuration.listeners import bracketed
 from kproto_server.proxy.sockets import READ_MIN_BYTES, begin_tls, receive, send
 from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
 from kproto_server.security.sasl import PLAIN

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VARYING = frozenset({"port", "cluster_id", "unknown_tagged_fields"})
 
 NOT_OURS = frozenset({"segment.index.bytes", "advertised.listeners"})
-"""Configs that the recorded brokers were started with, and kproto has no setting for."""
+"""Configs that the recorded brokers were started with: kproto has no setting for the one, and other ports."""
 
 
 class Difference(NamedTuple):

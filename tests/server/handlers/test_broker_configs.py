@@ -13,7 +13,9 @@ from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Cha
 from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as Changes
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
+from kproto_server.broker.broker import Broker
 from tests.coordinator.broker_state import ask, new_state
+from tests.network.raw_client import RawClient
 from tests.partition_log.conversation_chapters import batch
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND = 0, 1, 2
+STRING, LIST = 2, 7
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 KAFKA_VERSIONS = pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
 
@@ -215,6 +218,25 @@ def test_what_has_configs_is_listed(types: tuple[int, ...], listed: list[tuple[s
     assert response.error_code == 0
     assert [(one.resource_name, one.resource_type) for one in response.config_resources] == listed
     assert ask(state, ListConfigResourcesRequest(), 0).config_resources == ()
+
+
+@pytest.mark.parametrize(
+    ("kafka_version", "is_fixed", "type_"), [("2.8", False, 2), ("3.9", False, 2), ("4.4", True, 7)]
+)
+def test_a_broker_describes_the_addresses_of_its_listeners(kafka_version: str, is_fixed: bool, type_: int) -> None:
+    """kafka-python's tests look for them (read-only as measured on 2.8.2, 3.9.2 and 4.4.0)."""
+    listeners = "PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0"
+    settings = {"listener.security.protocol.map": "OUTSIDE:PLAINTEXT"}
+    with Broker.running(kafka_version=kafka_version, listeners=listeners, settings=settings) as broker:
+        value = f"PLAINTEXT://{broker.bootstrap_servers},OUTSIDE://{broker.servers_of('OUTSIDE')}"
+        resource = DescribeConfigsResource(
+            resource_type=BROKER, resource_name="1", configuration_keys=("advertised.listeners",)
+        )
+        with RawClient(broker.bootstrap_servers) as client:
+            (result,) = client.ask(DescribeConfigsRequest(resources=(resource,), include_synonyms=True), 3).results
+    (config,) = result.configs
+    assert (config.value, config.read_only, config.config_type) == (value, is_fixed, type_)
+    assert [(one.value, one.source) for one in config.synonyms] == [(value, STATIC)]
 
 
 def test_an_unknown_kind_of_resource_is_refused() -> None:
