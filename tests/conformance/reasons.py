@@ -238,6 +238,8 @@ REASONS: dict[tuple[str, str], str] = {
 
 _NOT_IN_ITS_GROUP = "GROUP_ID_NOT_FOUND, which only requests of administrators get, instead of UNKNOWN_MEMBER_ID"
 _ENDED = "not seen: the process has ended in `unknown-api-key`"
+_NO_BASE_OFFSET = "the base offset beside the error is 0 instead of -1"
+_OTHER_ERROR = "UNKNOWN_PRODUCER_ID instead of INVALID_PRODUCER_ID_MAPPING"
 
 BROKER_REASONS: dict[tuple[str, str], str] = {
     ("kfake", "api-versions"): "offers other versions than 4.4.0",
@@ -252,6 +254,16 @@ BROKER_REASONS: dict[tuple[str, str], str] = {
     ("kfake", "heartbeat-unknown-group"): _NOT_IN_ITS_GROUP,
     ("kfake", "leave-unknown-group"): _NOT_IN_ITS_GROUP,
     ("kfake", "fetch-out-of-range"): "names the offsets of the log instead of -1",
+    ("kfake", "create-topics-existing"): "from v5 on the configs are null instead of empty",
+    ("kfake", "create-partitions-fewer"): "accepts as many partitions as there are",
+    ("kfake", "produce-unknown-topic"): _NO_BASE_OFFSET,
+    ("kfake", "produce-corrupt"): _NO_BASE_OFFSET,
+    ("kfake", "produce-acks"): _NO_BASE_OFFSET,
+    ("kfake", "init-producer-id-timeout"): "the epoch beside the error is 0 instead of -1",
+    (
+        "kfake",
+        "add-partitions-unknown-producer",
+    ): "the response to v4 and v5, which brokers send, lacks the transaction",
     (
         "kfake",
         "api-versions-unknown-version",
@@ -285,6 +297,17 @@ BROKER_REASONS: dict[tuple[str, str], str] = {
     ): "the aborted transactions are an empty array instead of null; from v13 on UNKNOWN_TOPIC_ID, since "
     "the id of the topic comes with Metadata from v10 on, which cannot be decoded",
     ("librdkafka", "fetch-out-of-range"): "names the offsets of the log instead of -1; from v13 on as `fetch-empty`",
+    ("librdkafka", "produce"): "the append time is 1234 instead of -1",
+    ("librdkafka", "produce-unknown-topic"): "v5 is not in its layout",
+    ("librdkafka", "produce-corrupt"): "stores a batch whose checksum is wrong",
+    ("librdkafka", "produce-acks"): "stores what has the acks 2",
+    ("librdkafka", "fetch-first-batch"): "the aborted transactions are an empty array instead of null; from v13 on as "
+    "`fetch-empty`",
+    ("librdkafka", "list-offsets-time"): "finds no record by its time",
+    ("librdkafka", "init-producer-id-timeout"): "accepts any timeout",
+    ("librdkafka", "add-partitions-unknown-producer"): _OTHER_ERROR,
+    ("librdkafka", "add-offsets-unknown-producer"): _OTHER_ERROR,
+    ("librdkafka", "end-txn-unknown-producer"): _OTHER_ERROR,
     (
         "librdkafka",
         "api-versions-unknown-version",

@@ -13,6 +13,7 @@ from kproto_server.conformance.broker_cases import BROKER_CASES, METADATA_BYTES_
 from kproto_server.conformance.broker_expectations import PATH, expectations, lines
 from kproto_server.conformance.broker_report import run_on_broker
 from kproto_server.conformance.verdict import Grade
+from kproto_server.faults.rule import FaultRule
 from kproto_server.handlers import k12_heartbeat
 from tests.commandline.commands import kproto
 from tests.waiting import LIMIT_S
@@ -29,12 +30,16 @@ def test_kproto_passes_as_each_release(release: str) -> None:
 
 def test_a_planted_fault_is_found_by_name(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
-    with Broker.running(kafka_version="2.0.1", faults=[{"api": "Heartbeat", "error": "NOT_COORDINATOR"}]) as broker:
+    faults: list[FaultRule] = [
+        {"api": "Heartbeat", "error": "NOT_COORDINATOR"},
+        {"api": "EndTxn", "error": "INVALID_TXN_STATE"},
+    ]
+    with Broker.running(kafka_version="2.0.1", faults=faults) as broker:
         run = kproto("conform", "broker", broker.bootstrap_servers, "--report", str(path))
         again = kproto("conform", "broker", broker.bootstrap_servers, "--baseline", str(path), "--quiet")
     assert (run.returncode, again.returncode, run.stderr, again.stdout) == (1, 0, "", "")
     failed = [case for case in json.loads(path.read_text())["cases"] if case["verdict"] == "fail"]
-    assert [case["name"] for case in failed] == ["heartbeat-unknown-group"]
+    assert [case["name"] for case in failed] == ["heartbeat-unknown-group", "end-txn-unknown-producer"]
     assert failed[0]["requests"][0] == 'v0: {"error_code": 16}, expected {"error_code": 25}'
 
 

@@ -5,7 +5,7 @@ What a release responds is recorded from real brokers (`broker_expectations`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -26,48 +26,24 @@ from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestPro
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kproto.messages.k14_sync_group import SyncGroupRequest
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+from kproto_server.conformance.broker_case import GUIDE, BrokerCase
+from kproto_server.conformance.record_cases import RECORD_CASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.message import Request
+    from kproto_server.conformance.broker_case import Names
 
 API_VERSIONS = "api-versions"
 METADATA_BYTES_MAX = 4096
 """A broker's offset.metadata.max.bytes."""
-GUIDE = "Kafka protocol guide"
-
-
-class Names(NamedTuple):
-    """What one request of a case is about."""
-
-    topic: str
-    """A topic with one partition and no records."""
-    topic_id: bytes
-    missing: str
-    """A topic that does not exist."""
-    group: str
-    """A group that no other request names."""
-
-
-class BrokerCase(NamedTuple):
-    """A request that is sent in each version, or bytes that are sent once."""
-
-    name: str
-    """As ``--only`` takes it."""
-    text: str
-    """What is sent, in a sentence."""
-    reference: str
-    request: Callable[[Names, int], Request] | None = None
-    """Makes the request of a version."""
-    api_key: int = -1
-    data: bytes = b""
-    """What is sent instead of a request, with its size."""
-    before: Callable[[Names], tuple[Request, int]] | None = None
-    """Makes a request, with its version, that is sent first; its response does not count."""
-    first_version: int = 0
-    """The request cannot be written in an older version."""
 
 
 def _commit(
@@ -135,6 +111,17 @@ def _fetch(names: Names, version: int, offset: int) -> Request:
         else FetchTopic(topic=names.topic, partitions=(partition,))
     )
     return FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
+
+
+def _create(names: Names, version: int) -> Request:
+    topic = CreatableTopic(name=names.topic, num_partitions=1, replication_factor=1, assignments=(), configs=())
+    return CreateTopicsRequest(topics=(topic,), timeout_ms=10_000)
+
+
+def _delete_topic(names: Names, version: int) -> Request:
+    if version < 6:
+        return DeleteTopicsRequest(topic_names=(names.missing,), timeout_ms=10_000)
+    return DeleteTopicsRequest(topics=(DeleteTopicState(name=names.missing, topic_id=bytes(16)),), timeout_ms=10_000)
 
 
 def _about_topics(topics: tuple[str, ...] | None) -> Request:
@@ -334,6 +321,41 @@ _ALL = (
         lambda names, version: _fetch(names, version, 5),
         1,
     ),
+    BrokerCase(
+        "describe-groups-unknown",
+        "DescribeGroups of a group that does not exist.",
+        f"{GUIDE}: the state Dead, from v6 on GROUP_ID_NOT_FOUND",
+        lambda names, version: DescribeGroupsRequest(groups=(names.group,)),
+        15,
+    ),
+    BrokerCase(
+        "delete-groups-unknown",
+        "DeleteGroups of a group that does not exist.",
+        f"{GUIDE}: GROUP_ID_NOT_FOUND",
+        lambda names, version: DeleteGroupsRequest(groups_names=(names.group,)),
+        42,
+    ),
+    BrokerCase(
+        "create-topics-existing", "CreateTopics of a topic that exists.", f"{GUIDE}: TOPIC_ALREADY_EXISTS", _create, 19
+    ),
+    BrokerCase(
+        "create-partitions-fewer",
+        "CreatePartitions of as many partitions as a topic has.",
+        f"{GUIDE}: INVALID_PARTITIONS",
+        lambda names, version: CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name=names.topic, count=1, assignments=None),),
+            timeout_ms=10_000,
+            validate_only=False,
+        ),
+        37,
+    ),
+    BrokerCase(
+        "delete-topics-unknown",
+        "DeleteTopics of a topic that does not exist.",
+        f"{GUIDE}: UNKNOWN_TOPIC_OR_PARTITION",
+        _delete_topic,
+        20,
+    ),
 )
-BROKER_CASES = {case.name: case for case in sorted(_ALL, key=lambda case: case.request is None)}
+BROKER_CASES = {case.name: case for case in sorted((*_ALL, *RECORD_CASES), key=lambda case: case.request is None)}
 """By name. The hostile frames come last: a broker may end by one."""

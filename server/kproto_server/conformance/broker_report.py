@@ -15,7 +15,7 @@ from kproto_server.conformance.verdict import Grade, Seen, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.conformance.broker_cases import BrokerCase
+    from kproto_server.conformance.broker_case import BrokerCase
 
 
 def run_on_broker(
