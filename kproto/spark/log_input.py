@@ -6,7 +6,11 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+from pyarrow import RecordBatch
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.errors import NoLog
@@ -17,13 +21,16 @@ from kproto.logs.locations import Location, location
 from kproto.logs.log_dirs import SEPARATOR
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
-from kproto.spark.engine import F
+from kproto.spark.engine import F, is_embedded
 from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
-from kproto.spark.schemas import COVERAGE, TABLES, ddl
+from kproto.spark.schemas import COVERAGE, TABLES, ddl, read_files
+from kproto.spark.session import is_local, scratch_directory
+from kproto.spark.source.kept import Writer
 from kproto.spark.source.options import SCAN
 from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.source.scan import ROW_OF, Scan
 from kproto.spark.source.tail import LogTail
+from kproto.spark.tables import GROWING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -204,12 +211,27 @@ class LogInput(Input):
 
     @contextmanager
     def read_once(self, *names: str, after: Mapping[str, Marks] | None = None) -> Iterator[Input]:
-        """Yield an input whose rows Spark reads once and keeps, in its storage memory or on disk."""
+        """Yield an input whose rows are read once.
+
+        On one machine, tasks write them to files below a temporary directory. On a cluster Spark keeps them, in its
+        storage memory or on the executors' disks.
+        """
+        if not is_embedded() and is_local(self.spark):
+            with TemporaryDirectory(prefix="kproto-", dir=scratch_directory(self.spark)) as folder:
+                yield FiledInput(self, names, after or {}, Path(folder))
+            return
         shared = ScannedInput(self, names, after or {})
         try:
             yield shared
         finally:
             shared.rows.unpersist()
+
+    def to_files(self, folder: Path, after: Mapping[str, Marks]) -> Input:
+        """Write the rows of the three tables after the marks to files below a directory, by table and date.
+
+        On a cluster, all machines have to mount the directory.
+        """
+        return FiledInput(self, tuple(VIEWS), after, folder, by_date=True)
 
 
 class ScannedInput(LogInput):
@@ -229,7 +251,10 @@ class ScannedInput(LogInput):
             partitions=tuple(numbers) if self.groups and len(numbers) == len(decoded) else None,
             headers=self._all_topics or LOG_ENDS in names,
         )
-        self.rows: DataFrame = self._read().persist()
+        self.rows: DataFrame = self._kept()
+
+    def _kept(self) -> DataFrame:
+        return self._read().persist()
 
     def _read(self) -> DataFrame:
         reader = self._reader(SCAN).option("scan", self._scan.to_json())
@@ -275,6 +300,46 @@ class ScannedInput(LogInput):
         ends = self._coverage_rows.select("topic", "partition", "last_offset", F.col("latest_ts").alias("max_ts"))
         rows = self._rows_of(LOG_BATCHES).unionByName(ends, allowMissingColumns=True)
         return self._with_empty_ends(rows.select(*LOG_BATCHES.names), find_partitions(self._path, None))
+
+
+class FiledInput(ScannedInput):
+    """A log of which a scan has written the rows to files (`kproto.spark.source.kept`)."""
+
+    def __init__(
+        self, log: LogInput, names: Sequence[str], after: Mapping[str, Marks], folder: Path, *, by_date: bool = False
+    ) -> None:
+        """Read the log.
+
+        Args:
+            by_date: whether the files are those of tables: by date, and with rows for logs without batches.
+        """
+        self._folder = folder
+        self._days = {grown.name: grown.time for grown in GROWING} if by_date else {}
+        super().__init__(log, names, after)
+        if by_date:
+            self._write_empty_ends(after.get(LOG_BATCHES.name, {}))
+
+    def _kept(self) -> DataFrame:
+        self._scan = replace(self._scan, folder=str(self._folder), days=self._days)
+        return self.spark.createDataFrame(self._read().toArrow())
+
+    def _write_empty_ends(self, marks: Marks) -> None:
+        names = LOG_BATCHES.names
+        rows = [dict(zip(names, row, strict=True)) for row in empty_ends(find_partitions(self._path, None))]
+        new = [row for row in rows if row["last_offset"] > marks.get((row["topic"], row["partition"]), -2)]
+        if new:
+            writer = Writer(LOG_BATCHES, self._folder, "without-batches", day_of=self._days[LOG_BATCHES.name])
+            writer.add(RecordBatch.from_pylist(new, schema=LOG_BATCHES.arrow()))
+            writer.close()
+
+    def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:
+        return batches if self._days else super()._with_empty_ends(batches, partitions)
+
+    def _rows_of(self, table: Table) -> DataFrame:
+        if table is COVERAGE:
+            return self.rows
+        files = self._folder / table.name
+        return read_files(self.spark, table, files) if files.exists() else self.spark.createDataFrame([], ddl(table))
 
 
 def empty_ends(partitions: Sequence[PartitionDirectory]) -> list[tuple[Any, ...]]:

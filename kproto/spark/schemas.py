@@ -19,7 +19,9 @@ from kproto.arrow.schemas import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -49,6 +51,11 @@ def ddl(table: Table) -> str:
 def select_columns(table: Table, rows: DataFrame) -> DataFrame:
     """Return the rows with exactly the columns of a table, in its order and types."""
     return rows.select(*(rows[column.name].cast(column.type.value).alias(column.name) for column in table.columns))
+
+
+def read_files(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
+    """Return the rows of the Parquet files below a directory; columns that a file lacks are null."""
+    return spark.read.schema(ddl(table)).parquet(folder.absolute().as_uri())
 
 
 COVERAGE = declare(

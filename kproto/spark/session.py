@@ -35,6 +35,8 @@ FOR_SMALL_INPUT = {
     "spark.sql.shuffle.partitions": "1",
 }
 """Settings for a local session that reads a few megabytes: it spends less time on compiling what it runs briefly."""
+FOR_LARGE_INPUT = "-XX:+UseParallelGC"
+"""Options of Java for a session that reads more: rows pass through and are gone, so pauses do not matter."""
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 UTC = "UTC"
 SHIM = """#!/bin/sh
@@ -93,6 +95,17 @@ def register(spark: SparkSession, *, pushdown: bool = True) -> None:
     if pushdown:
         spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(NarrowingSource if pushdown else KprotoSource)
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Return whether the driver and all workers are on this machine."""
+    return (spark.conf.get("spark.master", None) or "").startswith("local")
+
+
+def scratch_directory(spark: SparkSession) -> str | None:
+    """Return the directory for what Spark keeps on this machine; None: the system's temporary directory."""
+    found = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get("spark.local.dir", None) or ""
+    return found.partition(",")[0] or None
 
 
 def find_java() -> Path:

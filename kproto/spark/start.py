@@ -114,15 +114,16 @@ def _is_small(options: Namespace) -> bool:
 
 
 def _start_spark(options: Namespace) -> SparkSession:
-    from kproto.spark.session import FOR_SMALL_INPUT, JAVA_OPTIONS, session
+    from kproto.spark.session import FOR_LARGE_INPUT, FOR_SMALL_INPUT, JAVA_OPTIONS, session
 
     config = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java and configured how it logs
-        java = f"-Dlog4j2.configurationFile={QUIET}"
+        logging = f"-Dlog4j2.configurationFile={QUIET}"
         if options.master is None and _is_small(options):
             config |= FOR_SMALL_INPUT
-            java += " " + FOR_SMALL_INPUT[JAVA_OPTIONS]
-        config[JAVA_OPTIONS] = java
+            config[JAVA_OPTIONS] = f"{logging} {FOR_SMALL_INPUT[JAVA_OPTIONS]}"
+        else:
+            config[JAVA_OPTIONS] = f"{logging} {FOR_LARGE_INPUT}"
     packages = packages_of(options)
     try:
         return session("kproto", master=options.master, config=config | config_of(packages.values(), options.jars))

@@ -5,6 +5,9 @@ its mark, therefore separates old rows from new ones. With Parquet the marks are
 with the files (`publish`). With Delta and Iceberg, whose own logs make a write atomic, they are computed from the table
 (`atomic_tables`).
 
+Of a log, the tasks that read it write the Parquet of each date themselves (`kproto.spark.source.kept`), and others
+merge these files. Rows that go through Spark cost several times as much.
+
 A pending commit may still become committed or aborted. Rows from the first pending commit of a partition on wait for a
 run that finds the end of its transaction, as they do for a consumer with read_committed isolation.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.logs.identity import LogIdentity
@@ -21,7 +25,8 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.engine import F
 from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import Publication, TablesError
-from kproto.spark.schemas import ddl, select_columns
+from kproto.spark.schemas import ddl, read_files, select_columns
+from kproto.spark.source.kept import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,6 +103,8 @@ class Source:
     origin: Origin = field(default_factory=Origin)
     topic_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """The last offset of each partition of all topics."""
+    files: Path | None = None
+    """The directory in which the rows after the marks are, by table and date; None: `table` returns them."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ def read(spark: SparkSession, root: Path, table: Table) -> DataFrame:
         raise TablesError(f"{root}: it has no tables of kproto")
     folder = root / table.name
     return (
-        select_columns(table, _parquet(spark, table, folder))
+        select_columns(table, read_files(spark, table, folder))
         if folder.exists()
         else spark.createDataFrame([], ddl(table))
     )
@@ -131,16 +138,32 @@ def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, 
     Raises:
         TablesError: another process is writing there, or the log ends before the tables, so it is another log.
     """
+    return read_and_write_parquet(spark, lambda _folder, _marks: source, root)
+
+
+def read_and_write_parquet(
+    spark: SparkSession, read: Callable[[Path, Mapping[str, Marks]], Source], root: Path
+) -> dict[str, Added]:
+    """Read a log after the marks of the tables in a directory, and do what `write_parquet` does.
+
+    Args:
+        read: is given a directory for `Source.files`, which is removed afterwards, and the marks by table.
+    """
     publication = Publication(root)
     with publication.writing():
         state = publication.state()
         marks = {grown.name: _read_marks(state.get(grown.name, [])) for grown in GROWING}
         before = Origin.from_json(state.get(ORIGIN))
+        source = read(publication.scratch / "read", marks)
         check_it_is_the_same(source, marks, root, before.identity)
         added = {}
         for grown in GROWING:
-            rows = later(spark, grown, source, marks[grown.name])
-            written, waiting = _stage(spark, grown, rows, publication)
+            folder = publication.staged / grown.name
+            if source.files is None:
+                _save(grown, later(spark, grown, source, marks[grown.name]), folder)
+            else:
+                _merge(spark, source.files / grown.name, folder)
+            written, waiting = _settled(spark, grown, publication)
             new = marks_of(grown, written)
             marks[grown.name] |= {partition: mark for partition, (mark, _) in new.items()}
             added[grown.name] = Added(sum(count for _, count in new.values()), waiting)
@@ -148,6 +171,35 @@ def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, 
         origin = source.origin.after(before, waiting=added[COMMITS.name].waiting)
         publication.publish(listed | {ORIGIN: origin.to_json()})
         return added
+
+
+def _merge(spark: SparkSession, files: Path, folder: Path) -> None:
+    """Write the rows of the files of each date to files of about `FILE_BYTES`."""
+    folder.mkdir(parents=True)
+    merged: list[tuple[list[str], str]] = []
+    total_bytes = 0
+    for date in sorted(files.glob("date=*")):
+        parts: list[str] = []
+        size = 0
+        for path in sorted(date.glob("*.parquet")):
+            if size > FILE_BYTES:
+                merged.append((parts, _new_file(folder / date.name)))
+                parts, size = [], 0
+            parts.append(str(path))
+            size += path.stat().st_size
+            total_bytes += path.stat().st_size
+        merged.append((parts, _new_file(folder / date.name)))
+    if merged:
+        tasks = max(spark.sparkContext.defaultParallelism, total_bytes // FILE_BYTES)
+        spark.sparkContext.parallelize(merged, min(tasks, len(merged))).foreach(_merge_named)
+
+
+def _merge_named(names: tuple[list[str], str]) -> None:
+    merge(*names)
+
+
+def _new_file(folder: Path) -> str:
+    return str(folder / f"part-{uuid4()}.parquet")
 
 
 def compact_parquet(spark: SparkSession, root: Path) -> dict[str, int]:
@@ -203,20 +255,19 @@ def read_origin(root: Path) -> Origin:
     return Origin.from_json(Publication(root).state().get(ORIGIN))
 
 
-def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Publication) -> tuple[DataFrame, int]:
-    """Write rows to the staged directory; return the staged rows, and how many rows wait."""
+def _settled(spark: SparkSession, grown: Growing, publication: Publication) -> tuple[DataFrame, int]:
+    """Take the rows that wait out of a staged table; return the others, and how many wait."""
     folder = publication.staged / grown.name
-    _save(grown, rows, folder)
-    written = _parquet(spark, grown.table, folder)
+    written = read_files(spark, grown.table, folder)
     if grown.table is not COMMITS or not written.where(F.col("txn_state") == "pending").head(1):
         return written, 0
-    # Rare, so the log is read once here, and the staged rows are read and written a second time.
+    # Rare, so the log is read once, and the staged rows are read and written a second time.
     raw = publication.scratch / grown.name
     raw.parent.mkdir(parents=True, exist_ok=True)
     folder.rename(raw)
-    everything = _parquet(spark, grown.table, raw)
+    everything = read_files(spark, grown.table, raw)
     _save(grown, _before_pending(everything), folder)
-    written = _parquet(spark, grown.table, folder)
+    written = read_files(spark, grown.table, folder)
     return written, everything.count() - written.count()
 
 
@@ -242,10 +293,6 @@ def in_large_files(grown: Growing, rows: DataFrame, total_bytes: int) -> DataFra
 def _dated(grown: Growing, rows: DataFrame) -> DataFrame:
     """Return the rows with their date; without a time, it is in 1970."""
     return rows.withColumn("date", F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date")))
-
-
-def _parquet(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
-    return spark.read.schema(ddl(table)).parquet(folder.absolute().as_uri())
 
 
 def later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,16 @@ from kproto.spark.formats import ATOMIC, PARQUET
 from kproto.spark.from_kafka import Stream, follow
 from kproto.spark.log_input import LogInput
 from kproto.spark.publish import TablesError
-from kproto.spark.tables import GROWING, Origin, Source, compact_parquet, read_marks, read_origin, write_parquet
+from kproto.spark.tables import (
+    GROWING,
+    Origin,
+    Source,
+    compact_parquet,
+    read_and_write_parquet,
+    read_marks,
+    read_origin,
+    write_parquet,
+)
 from kproto.spark.words import caveats, coverage, plural
 
 if TYPE_CHECKING:
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kproto.spark.input import Input
+    from kproto.spark.input import Coverage, Input
     from kproto.spark.tables import Added, Marks
 
     Note = Callable[[str], None]
@@ -57,6 +67,15 @@ class Target:
             return write_parquet(self._spark, source, self._path)
         return self._atomic.write(source, self._state)
 
+    def write_log(self, opened: LogInput, say: Callable[[Coverage], None]) -> dict[str, Added]:
+        """Read a log once, and append its new rows; ``say`` is given what was read."""
+        if self._atomic is None:
+            return read_and_write_parquet(self._spark, partial(_read_to_files, opened, say), self._path)
+        known = self.marks
+        with opened.read_once(*known, after=known) as log:
+            say(log.coverage)
+            return self.write(Source(log.table, log.coverage.ends, log.origin, opened.topic_ends))
+
     def write_again(self, source: Source) -> dict[str, Added]:
         """Append the rows of a source that are new by now."""
         if self._atomic is not None:
@@ -93,14 +112,23 @@ def write_tables(spark: SparkSession, options: Namespace, opened: Callable[[], I
             note(f"{name}: {plural(count, 'row')}")
 
 
+def _read_to_files(
+    opened: LogInput, say: Callable[[Coverage], None], folder: Path, marks: Mapping[str, Marks]
+) -> Source:
+    log = opened.to_files(folder, marks)
+    say(log.coverage)
+    return Source(log.table, log.coverage.ends, log.origin, opened.topic_ends, folder)
+
+
 def _from_log(options: Namespace, opened: Input, target: Target, note: Note) -> None:
     if not isinstance(opened, LogInput):
         raise CommandLineError(f"{options.program.of(options.job)}: {options.dir}: these are tables: give a log")
-    known = target.marks
-    with opened.read_once(*known, after=known) as log:
-        for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
+
+    def say_what_is_read(found: Coverage) -> None:
+        for line in (*coverage(found), *caveats(found, "rows that the tables already have stay")):
             note(line)
-        _say(target.write(Source(log.table, log.coverage.ends, log.origin, opened.topic_ends)), note)
+
+    _say(target.write_log(opened, say_what_is_read), note)
 
 
 def _from_kafka(spark: SparkSession, options: Namespace, target: Target, note: Note) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kproto.errors import KprotoError
-from kproto.spark.session import NoJava, find_java, java_version, make_shim, one_line
+from kproto.spark.arguments import parse
+from kproto.spark.session import JAVA_OPTIONS, NoJava, find_java, java_version, make_shim, one_line
 from tests.fixture_files import golden_log
 
 
@@ -127,3 +129,15 @@ def test_one_line_of_a_wrapped_error() -> None:
     wrapped = "trace\nkproto.logs.errors.BadKey: a.log at byte 7: BadKey: no key\n\tat org.apache"
     assert one_line(RuntimeError(wrapped)) == "a.log at byte 7: BadKey: no key"
     assert one_line(RuntimeError("another error")) is None
+
+
+@pytest.mark.parametrize(("size", "collector"), [(1, "-XX:+UseSerialGC"), (1 << 30, "-XX:+UseParallelGC")])
+def test_the_collector_of_java_depends_on_the_input(monkeypatch: pytest.MonkeyPatch, size: int, collector: str) -> None:
+    configs: list[dict[str, str]] = []
+    start = importlib.import_module("kproto.spark.start")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(start, "_size", lambda _options: size)
+    sessions = importlib.import_module("kproto.spark.session")
+    monkeypatch.setattr(sessions, "session", lambda *_name, config, **_others: configs.append(config))
+    start._start_spark(parse(["latest", str(golden_log("2.0.1"))]))
+    assert configs[0][JAVA_OPTIONS].split()[-1] == collector

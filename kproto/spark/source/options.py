@@ -113,14 +113,19 @@ class Options:
         return None if self.topic is None else (self.topic,)
 
     @property
+    def _view(self) -> str:
+        """The view whose schema the rows have: of a scan into a folder, Spark gets the coverage."""
+        return "coverage" if self.scan is not None and self.scan.folder is not None else self.view
+
+    @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the view."""
-        return scan_arrow_schema() if self.view == SCAN else VIEWS[self.view].arrow()
+        return VIEWS[self._view].arrow() if self._view in VIEWS else scan_arrow_schema()
 
     @property
     def schema(self) -> StructType:
         """The schema of the view."""
-        return scan_schema() if self.view == SCAN else spark_schema(VIEWS[self.view])
+        return spark_schema(VIEWS[self._view]) if self._view in VIEWS else scan_schema()
 
 
 def read_options(given: Mapping[str, str]) -> Options:

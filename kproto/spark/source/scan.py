@@ -3,7 +3,8 @@
 Theory of operation. A data source of Spark has one schema, so a row of a scan is a row of one of several tables, which
 `ROW_OF` names. The columns of commits, of which there are most rows, are columns of the scan; each other table is one
 column, a struct. What a job does not need is not returned, but decoded, checked and counted: each range that is decoded
-has a row of `COVERAGE`.
+has a row of `COVERAGE`. With a ``folder``, these are the only rows, and tasks write the others to files
+(`kproto.spark.source.kept`).
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class Scan:
     """The partitions of the offsets topic that are decoded; None: all."""
     headers: bool = False
     """Whether the batches of all partitions that are not decoded are returned, also of other topics."""
+    folder: str | None = None
+    """The directory below which tasks write the rows as Parquet; None: they return them."""
+    days: Mapping[str, str] = field(default_factory=dict)
+    """By table, the time whose day, in UTC, decides in which folder a row is written; of others, one has all days."""
     of_groups: pa.Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from kproto.arrow.reading import RangeReader
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.spark.schemas import COVERAGE
 from kproto.spark.source.coverage import coverage_row
+from kproto.spark.source.kept import Writer, task_name
 from kproto.spark.source.scan import NESTED, ROW_OF
 
 if TYPE_CHECKING:
@@ -24,38 +26,63 @@ if TYPE_CHECKING:
     from kproto.spark.source.scan import Scan
 
     Batches = Iterator[pa.RecordBatch]
+    Found = Iterator[tuple[Table, pa.RecordBatch]]
 
 POSITIONS = {COMMITS.name: "log_offset", GROUP_METADATA.name: "log_offset", LOG_BATCHES.name: "last_offset"}
 
 
 def scan_rows(ranges: Sequence[OffsetRange], options: Options, scan: Scan) -> Batches:
-    """Yield the rows of ranges.
+    """Yield the rows of ranges; with a folder, write them, and yield the coverage.
 
     Raises:
         CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
+    found = _rows_by_table(ranges, options, scan)
+    if scan.folder is None:
+        return (_row_batch(table, rows) for table, rows in found)
+    return _written(found, scan, task_name(ranges)) if ranges else iter(())
+
+
+def _written(found: Found, scan: Scan, task: str) -> Batches:
+    """Write the rows to files; yield the coverage when they are complete."""
+    assert scan.folder is not None, "the caller has looked"
+    writers: dict[str, Writer] = {}
+    coverage = []
+    for table, rows in found:
+        if table is COVERAGE:
+            coverage.append(rows)
+        else:
+            if table.name not in writers:
+                writers[table.name] = Writer(table, Path(scan.folder), task, day_of=scan.days.get(table.name))
+            writers[table.name].add(rows)
+    for writer in writers.values():
+        writer.close()
+    yield from coverage
+
+
+def _rows_by_table(ranges: Sequence[OffsetRange], options: Options, scan: Scan) -> Found:
     last, pending = LastRows(COUNTED_STATES), LastRows(("pending",))
     for wanted in ranges:
         if not scan.decodes(wanted.partition):
             for rows in batch_rows(wanted):
-                yield from _made(LOG_BATCHES, rows, wanted, scan)
+                yield from _new(LOG_BATCHES, rows, wanted, scan)
             continue
         reader = RangeReader(wanted, View.RECORDS, decoder=options.decoder, check_crc=options.check_crc)
         for decoded in reader:
             if LOG_BATCHES.name in scan.after:
-                yield from _made(LOG_BATCHES, _batches(reader, wanted, markers_only=scan.markers_only), wanted, scan)
+                yield from _new(LOG_BATCHES, _batches(reader, wanted, markers_only=scan.markers_only), wanted, scan)
             if GROUP_METADATA.name in scan.after:
-                yield from _made(GROUP_METADATA, _of_groups(decoded.groups, scan), wanted, scan)
+                yield from _new(GROUP_METADATA, _of_groups(decoded.groups, scan), wanted, scan)
             commits = _of_groups(decoded.rows, scan) if COMMITS.name in scan.after else None
             if commits is not None and scan.last_commits:
                 last.add(commits)
                 pending.add(commits)
             elif commits is not None:
-                yield from _made(COMMITS, commits, wanted, scan)
-        yield _row_batch(COVERAGE, coverage_row(wanted, reader))
+                yield from _new(COMMITS, commits, wanted, scan)
+        yield COVERAGE, coverage_row(wanted, reader)
     for kept in (last, pending):
         for rows in kept.rows().to_batches():
-            yield _row_batch(COMMITS, rows)
+            yield COMMITS, rows
 
 
 def _batches(reader: RangeReader, wanted: OffsetRange, *, markers_only: bool) -> pa.RecordBatch:
@@ -70,13 +97,13 @@ def _of_groups(rows: pa.RecordBatch | None, scan: Scan) -> pa.RecordBatch:
     return rows.filter(pc.is_in(rows["group_id"], scan.of_groups)) if scan.groups else rows
 
 
-def _made(table: Table, rows: pa.RecordBatch, wanted: OffsetRange, scan: Scan) -> Batches:
+def _new(table: Table, rows: pa.RecordBatch, wanted: OffsetRange, scan: Scan) -> Found:
     """Yield the rows after the offset up to which they are left out."""
     mark = scan.after.get(table.name, {}).get(wanted.partition.path.name)
     if mark is not None:
         rows = rows.filter(pc.greater(rows[POSITIONS[table.name]], mark))
     if len(rows):
-        yield _row_batch(table, rows)
+        yield table, rows
 
 
 def _row_batch(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
