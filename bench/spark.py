@@ -9,7 +9,10 @@ machine. Before measuring, the results of all alternatives are compared.
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
@@ -21,6 +24,7 @@ from bench.model import KPROTO, Bench, BenchError, Lead, Limit, Metric, Note, Ro
 from bench.offsets_log import append_commits, make_log
 from bench.options import count
 from bench.process_tree import cpu_seconds
+from kproto.arrow.schemas import COMMITS
 
 CPU = Metric(key="cpu_s", title="CPU s", compared=True, digits=2)
 WALL = Metric(key="wall_s", title="wall s", digits=2)
@@ -29,7 +33,10 @@ LATENCY = Metric(key="p50_ms", title="median ms", digits=0)
 METRICS = (CPU, WALL, SIZE, LATENCY)
 DECODE, SCAN, LATEST, GROUP, PARQUET, MICRO_BATCH = "decode", "full scan", "latest", "one group", "size", "micro-batch"
 REFERENCE, BARE, RECORDS, TABLES = "reference", "bare decode", "view records", "parquet"
-UNFILTERED, DUCKDB, LOG = "unfiltered", "duckdb", "log"
+DUCKDB, LOG = "duckdb", "log"
+COUNTED, EXPORTED, WRITTEN, ENGINE, GROWTH = "latest counted", "exported", "tables", "embedded", "growth"
+COUNTED_RATES = "rates counted"
+JOB_ALONE, EXPORT, TENTH = "job alone", "log export", "a tenth x 10"
 REFERENCE_SHARE = 16
 """The reference decoder reads one of this many segments; its figure is extrapolated to all."""
 MICRO_BATCHES = 15
@@ -40,7 +47,7 @@ Figures = dict[str, dict[str, float]]
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--commits", type=count, default=5_000_000, metavar="N", help="5000000 if not given")
+    parser.add_argument("--commits", type=count, default=10_000_000, metavar="N", help="10000000 if not given")
     parser.add_argument(
         "--rounds", type=count, default=2, metavar="N", help="rounds, of which the lowest figure counts; 2 if not given"
     )
@@ -67,14 +74,17 @@ class Subjects:
 
     def __init__(self, log_dir: Path, work_dir: Path, records: int) -> None:
         from kproto.spark import session
+        from kproto.spark.session import FOR_LARGE_INPUT, JAVA_OPTIONS
 
         self.log_dir = log_dir
         self.work_dir = work_dir
         self.records = records
-        config = {"spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
+        config = {JAVA_OPTIONS: FOR_LARGE_INPUT, "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
         self.spark = session("bench", master="local[2]", config=config)
         self.spark.sparkContext.setLogLevel("ERROR")
         self.tables = work_dir / "tables"
+        self.tenth = work_dir / "tenth"
+        self.tenth_records = make_log(self.tenth, max(1, records // 10))
 
     def rows(self, rounds: int) -> list[Row]:
         """Measure all cases."""
@@ -92,9 +102,15 @@ class Subjects:
                 TABLES: self._latest_of_tables,
                 DUCKDB: self._latest_by_duckdb,
             },
-            GROUP: {
-                KPROTO: lambda: self._one_group(group, expected, pushdown=True),
-                UNFILTERED: lambda: self._one_group(group, expected, pushdown=False),
+            GROUP: {KPROTO: lambda: self._one_group(group, expected)},
+            COUNTED: {KPROTO: self._latest_with_coverage, JOB_ALONE: lambda: self._latest_of_log("candidates")},
+            COUNTED_RATES: {KPROTO: self._rates_with_coverage, JOB_ALONE: self._rates_alone},
+            EXPORTED: {KPROTO: lambda: self._latest_of_log("candidates"), EXPORT: self._latest_of_export},
+            WRITTEN: {KPROTO: lambda: self._write(self.work_dir / "written"), EXPORT: self._export},
+            ENGINE: {KPROTO: self._latest_embedded, DUCKDB: self._latest_by_duckdb},
+            GROWTH: {
+                KPROTO: lambda: self._latest_of_log("candidates"),
+                TENTH: lambda: self._latest_of_log("candidates", self.tenth),
             },
         }
         found: dict[str, Figures] = {case: {} for case in cases}
@@ -104,20 +120,82 @@ class Subjects:
                     _keep_least(found[case], name, _measured(subject))
         for figure in found[DECODE][REFERENCE]:
             found[DECODE][REFERENCE][figure] *= self._share_factor(REFERENCE_SHARE)
+        for figure in found[GROWTH][TENTH]:
+            found[GROWTH][TENTH][figure] *= self.records / self.tenth_records
         found[SCAN][BARE] = found[DECODE][KPROTO]
+        found[GROUP][SCAN] = found[SCAN][KPROTO]
         found[PARQUET] = {KPROTO: {"mb": _size(self.tables, "*.parquet")}, LOG: {"mb": _size(self.log_dir, "*.log")}}
         found[MICRO_BATCH] = {KPROTO: {"p50_ms": self._micro_batches()}}
         return [Row(bench=BENCH.name, case=case, figures=figures) for case, figures in found.items()]
 
-    def _load(self, **options: str) -> Any:
-        return self.spark.read.format("kproto").options(**options).load(str(self.log_dir))
+    def _load(self, log_dir: Path | None = None, **options: str) -> Any:
+        return self.spark.read.format("kproto").options(**options).load(str(log_dir or self.log_dir))
 
     def _convert(self) -> None:
-        from kproto.spark.log_input import LogInput
-        from kproto.spark.tables import Source, write_parquet
+        self._write(self.tables)
 
-        log = LogInput(self.spark, str(self.log_dir))
-        write_parquet(self.spark, Source(log.table, log.coverage.ends), self.tables)
+    def _write(self, tables: Path) -> None:
+        """Write new tables of the log, as the command `tables` does."""
+        from kproto.spark.arguments import parse
+        from kproto.spark.log_input import LogInput
+        from kproto.spark.tables_command import write_tables
+
+        shutil.rmtree(tables, ignore_errors=True)
+        options = parse(["tables", str(self.log_dir), "-o", str(tables)])
+        write_tables(self.spark, options, lambda: LogInput(self.spark, str(self.log_dir)), lambda _line: None)
+
+    def _latest_with_coverage(self) -> int:
+        from kproto.spark.log_input import LogInput
+
+        with LogInput(self.spark, str(self.log_dir)).read_once("last_commits") as log:
+            if log.coverage.records != self.records:
+                raise BenchError(f"{self.records} records were made, {log.coverage.records} counted")
+            return self._sum_of_latest(log.last_commits)
+
+    def _rates_with_coverage(self) -> None:
+        from kproto.spark.jobs import rates
+        from kproto.spark.log_input import LogInput
+
+        with LogInput(self.spark, str(self.log_dir)).read_once("commits", "markers") as log:
+            self._check_rates(rates(log.commits, log.markers))
+
+    def _rates_alone(self) -> None:
+        from kproto.spark.jobs import rates
+        from kproto.spark.log_input import LogInput
+
+        self._check_rates(rates(LogInput(self.spark, str(self.log_dir)).commits, None))
+
+    def _check_rates(self, rates: Any) -> None:
+        from kproto.spark.engine import F
+
+        counted = rates.agg(F.sum("commits")).collect()[0][0]
+        if not 0 < counted <= self.records:
+            raise BenchError(f"{self.records} records were made, rates counted {counted} commits")
+
+    def _export(self) -> Path:
+        """Export the commits by the command `kproto log export`; return the file."""
+        output = self.work_dir / "exported.parquet"
+        command = [sys.executable, "-m", "kproto_server", "log", "export", str(self.log_dir), "--output", str(output)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BenchError(done.stderr.strip())
+        return output
+
+    def _latest_of_export(self) -> int:
+        return self._latest_by_duckdb(str(self._export()))
+
+    def _latest_embedded(self) -> int:
+        """Return the sum by the embedded engine, over the same Parquet as DuckDB's own SQL."""
+        from kproto.spark.embedded import EmbeddedSession
+        from kproto.spark.engine import EMBEDDED, using
+        from kproto.spark.schemas import ddl
+
+        session: Any = EmbeddedSession()
+        with using(EMBEDDED):
+            commits = session.read.schema(ddl(COMMITS)).parquet((self.tables / COMMITS.name).as_uri())
+            found = self._sum_of_latest(commits)
+        session.stop()
+        return found
 
     def _commits_of_tables(self) -> Any:
         return self.spark.read.parquet(str(self.tables / "commits"))
@@ -131,6 +209,9 @@ class Subjects:
             *map(self._latest_of_log, ("candidates", "records")),
             self._latest_of_tables(),
             self._latest_by_duckdb(),
+            self._latest_with_coverage(),
+            self._latest_of_export(),
+            self._latest_embedded(),
         ]
         if len(set(sums)) > 1:
             raise BenchError(f"the sums of the latest offsets are {sums}")
@@ -164,30 +245,30 @@ class Subjects:
         self._load().write.format("noop").mode("overwrite").save()
 
     def _sum_of_latest(self, commits: Any) -> int:
-        from pyspark.sql import functions as F
+        from kproto.spark.engine import F
 
         last = commits.groupBy("group_id", "topic", "partition").agg(
             F.max_by("committed_offset", "log_offset").alias("o")
         )
-        return int(last.agg(F.sum("o")).first()[0])
+        return int(last.agg(F.sum("o")).collect()[0][0])
 
-    def _latest_of_log(self, view: str) -> int:
-        return self._sum_of_latest(self._load(view=view))
+    def _latest_of_log(self, view: str, log_dir: Path | None = None) -> int:
+        return self._sum_of_latest(self._load(log_dir, view=view))
 
     def _latest_of_tables(self) -> int:
         return self._sum_of_latest(self._commits_of_tables())
 
-    def _latest_by_duckdb(self) -> int:
+    def _latest_by_duckdb(self, files: str | None = None) -> int:
         import duckdb
 
-        files = str(self.tables / "commits" / "**" / "*.parquet")
+        files = files or str(self.tables / "commits" / "**" / "*.parquet")
         query = f"select arg_max_null(committed_offset, log_offset) o from read_parquet(?) group by {KEY}"
         with duckdb.connect(config={"threads": 2}) as connection:
             found: Any = connection.execute(f"select sum(o) from ({query})", [files]).fetchone()
         return int(found[0])
 
-    def _one_group(self, group: str, expected: int, *, pushdown: bool) -> None:
-        rows = self._load(pushdown=str(pushdown).lower()).where(f"group_id = '{group}'")
+    def _one_group(self, group: str, expected: int) -> None:
+        rows = self._load().where(f"group_id = '{group}'")
         if rows.count() != expected:
             raise BenchError(f"{group} has {expected} records, and {rows.count()} were found")
 
@@ -227,15 +308,21 @@ def _size(directory: Path, pattern: str) -> float:
 
 BENCH = Bench(
     name="spark",
-    summary="the Spark data source: decoding, scanning, latest offsets, one group, micro-batches",
+    summary="the Spark data source: decoding, scanning, latest offsets, one group, tables, micro-batches",
     metrics=METRICS,
-    peers=[KPROTO, REFERENCE, BARE, RECORDS, TABLES, UNFILTERED, DUCKDB, LOG],
+    peers=[KPROTO, REFERENCE, BARE, RECORDS, TABLES, SCAN, DUCKDB, LOG, JOB_ALONE, EXPORT, TENTH],
     floors=[
         Lead(case=DECODE, metric=CPU, peer=REFERENCE, at_least=6.0),
-        Limit(case=SCAN, metric=CPU, peer=BARE, at_most=4.0),
-        Limit(case=LATEST, metric=CPU, peer=TABLES, at_most=3.0),
-        Lead(case=GROUP, metric=CPU, peer=UNFILTERED, at_least=8.0),
+        Limit(case=SCAN, metric=CPU, peer=BARE, at_most=2.5),
+        Limit(case=LATEST, metric=CPU, peer=TABLES, at_most=2.0),
+        Lead(case=GROUP, metric=CPU, peer=SCAN, at_least=20.0),
         Lead(case=PARQUET, metric=SIZE, peer=LOG, at_least=6.0),
+        Limit(case=COUNTED, metric=CPU, peer=JOB_ALONE, at_most=1.05),
+        Limit(case=COUNTED_RATES, metric=CPU, peer=JOB_ALONE, at_most=1.05),
+        Limit(case=EXPORTED, metric=WALL, peer=EXPORT, at_most=1.0),
+        Limit(case=WRITTEN, metric=CPU, peer=EXPORT, at_most=3.0),
+        Limit(case=ENGINE, metric=CPU, peer=DUCKDB, at_most=1.5),
+        Limit(case=GROWTH, metric=CPU, peer=TENTH, at_most=1.1),
         Limit(case=MICRO_BATCH, metric=LATENCY, at_most=1000.0),
     ],
     add_options=add_options,
