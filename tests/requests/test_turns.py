@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -29,6 +30,7 @@ from kproto_server.handlers import k03_metadata
 from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, RESPONSE_MAX_BYTES, SMALL_BYTES
 from kproto_server.handlers.k03_metadata import BY_ID_SINCE, SMALL_PARTITIONS
 from kproto_server.observation.observe import Observations
+from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.endpoint import TURN_SIZE_BYTES
 from kproto_server.testing import InMemoryBroker
@@ -301,8 +303,30 @@ def test_a_fetch_of_many_records_returns_as_many_after_its_turn_as_it_wanted() -
     broker = InMemoryBroker(topics={"t": 1}, settings={"message.max.bytes": str(2 * BATCH_BYTES)})
     produce(broker, 6)
     wanted = SMALL_BYTES + 2 * BATCH_BYTES + 1000
-    response = broker.connect().ask(fetch(wanted), 4)
+    with mock.patch.object(
+        PartitionData, "_read_batches", autospec=True, side_effect=PartitionData._read_batches
+    ) as read:
+        response = broker.connect().ask(fetch(wanted), 4)
+    assert read.call_count == 1, "nothing is copied before the turn"
     assert len(response.responses[0].partitions[0].records) > SMALL_BYTES  # type: ignore[attr-defined]  # as above
+
+
+def test_records_of_several_partitions_are_large_together(dispatcher: Dispatcher) -> None:
+    """Each of three partitions has a batch of a megabyte; two of them are small enough for an iteration."""
+    cluster = dispatcher.state.cluster
+    cluster.create_topic("three", partition_count=3, replication_factor=1)
+    for partition in cluster.topics["three"].partitions:
+        partition.make_data().append(build_record_batch([Record(None, bytes(BATCH_BYTES))]), 0, -1, 0)
+    for count, is_large in ((1, False), (3, True)):
+        partitions = tuple(
+            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=2 * BATCH_BYTES)
+            for index in range(count)
+        )
+        topics = (FetchTopic(topic="three", partitions=partitions),)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=2**31 - 1, topics=topics)
+        response = connect(dispatcher).receive(frame(request, 4, count), NOW_MS)
+        assert bool(response) is not is_large
+        assert bool(dispatcher.turns) is is_large
 
 
 def test_a_fetch_that_wants_more_than_there_is_waits_after_its_turn() -> None:

@@ -76,8 +76,6 @@ class Budget:
     def __init__(self, left: int) -> None:
         self.left: int = left
         self.is_unused: bool = True
-        self.is_short: bool = False
-        """Whether a partition may have had more records than it could take."""
 
     def take(self, size: int) -> None:
         if size:
@@ -131,10 +129,9 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | De
     fetch = _begin(request, context)
     if isinstance(fetch, ErrorCode):
         return FetchResponse(error_code=fetch, responses=())
-    reads = fetch.read(SMALL_BYTES)
-    if fetch.has_more:
+    if fetch.is_large():
         return at_turn(lambda: _respond(fetch, fetch.read()), context.now_ms)
-    return _respond(fetch, reads)
+    return _respond(fetch, fetch.read())
 
 
 def _respond(fetch: Fetch, reads: list[Read]) -> FetchResponse | DelayedOperation:
@@ -199,8 +196,6 @@ class Fetch:
         self._requested = requested
         self._session = session
         self._is_incremental = is_incremental
-        self.has_more: bool = False
-        """Whether the last read has left out records for its own limit."""
 
     def _topic(self, requested: RequestedPartition) -> Topic | None:
         context = self.context
@@ -217,17 +212,31 @@ class Fetch:
             if partition:
                 yield partition
 
-    def read(self, most: int = RESPONSE_MAX_BYTES) -> list[Read]:
-        """Read all partitions, within the limits of the request, and within ``most`` bytes."""
-        request, context = self.request, self.context
-        limit = RESPONSE_MAX_BYTES if context.api_version >= BATCHES_SINCE else CONVERTED_MAX_BYTES
-        wanted = min(request.max_bytes if context.api_version >= MAX_BYTES_SINCE else NO_LIMIT, limit)
-        budget = Budget(min(wanted, most))
-        reads = self._read(request, budget, context)
-        self.has_more = wanted > most and budget.is_short
-        return reads
+    @property
+    def _max_bytes(self) -> int:
+        """The bytes of records that the response may have, by the request and by the broker."""
+        api_version = self.context.api_version
+        limit = RESPONSE_MAX_BYTES if api_version >= BATCHES_SINCE else CONVERTED_MAX_BYTES
+        return min(self.request.max_bytes if api_version >= MAX_BYTES_SINCE else NO_LIMIT, limit)
 
-    def _read(self, request: FetchRequest, budget: Budget, context: RequestContext) -> list[Read]:
+    def is_large(self) -> bool:
+        """Return whether the partitions have more records for the response than may be copied at once."""
+        left = SMALL_BYTES
+        if self._max_bytes <= left:
+            return False
+        for requested in self._requested:
+            fetch, topic = requested.fetch, self._topic(requested)
+            partition = topic and topic.partition(fetch.partition)
+            if partition and fetch.fetch_offset < partition.high_watermark:
+                left -= partition.data.readable_bytes(fetch.fetch_offset, fetch.partition_max_bytes)
+                if left < 0:
+                    return True
+        return False
+
+    def read(self) -> list[Read]:
+        """Read all partitions, within the limits of the request."""
+        request, context = self.request, self.context
+        budget = Budget(self._max_bytes)
         return [_partition(self._topic(one), one.fetch, request, budget, context) for one in self._requested]
 
     def is_enough(self, reads: list[Read]) -> bool:
@@ -354,7 +363,6 @@ def _records(
     """
     min_one_batch = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
     limit = min(fetch.partition_max_bytes, budget.left)
-    budget.is_short |= limit < fetch.partition_max_bytes and fetch.fetch_offset < partition.high_watermark
     records = partition.data.read(fetch.fetch_offset, limit, min_one_batch=min_one_batch, end_offset=end_offset)
     if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
         # Before v3 a batch that is too large is truncated, and the client fetches again with a larger limit.

@@ -202,6 +202,18 @@ class PartitionData:
         ``min_one_batch``: return the first batch even if it is larger; ``end_offset``: return no batch with this offset
         or a later one.
         """
+        index, end = self._span(offset, max_bytes, min_one_batch=min_one_batch, end_offset=end_offset)
+        return self._read_batches(index, end) if end > index else b""
+
+    def readable_bytes(self, offset: int, max_bytes: int) -> int:
+        """Return the size of what `read` returns, without reading it."""
+        index, end = self._span(offset, max_bytes, min_one_batch=False)
+        return sum(self._sizes[index:end])
+
+    def _span(
+        self, offset: int, max_bytes: int, *, min_one_batch: bool, end_offset: int | None = None
+    ) -> tuple[int, int]:
+        """Return the indexes of the first batch that `read` returns, and of the one after the last."""
         self.refresh_index()
         sizes = self._sizes
         index = max(self._first, bisect_left(self._last_offsets, offset))
@@ -211,7 +223,7 @@ class PartitionData:
         while end < last and (sizes[end] <= remaining or (min_one_batch and end == index)):
             remaining -= sizes[end]
             end += 1
-        return self._read_batches(index, end) if end > index else b""
+        return index, end
 
     def end_of_batch(self, offset: int) -> int:
         """Return the offset after the batch that has an offset, or after the next one; the log end offset if none."""
