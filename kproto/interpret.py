@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from construct import Construct, ConstructError, Struct
 
@@ -27,6 +27,9 @@ from kproto.primitives import (
     TypedStruct,
     UuidBytes,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _constructs: dict[tuple[type[Any], int, bool | None], TypedStruct] = {}
 
@@ -123,8 +126,8 @@ class InterpretedCodec:
             raise TooManyElements
         return value, stream.tell()
 
-    def encode(self, value: Any) -> bytes:
-        """Return the body.
+    def encode(self, value: Any, join: Callable[[list[bytes]], bytes] = b"".join, /) -> bytes:
+        """Return the body; ``join`` as in `MessageCodec`.
 
         Raises:
             EncodeError: a field's value cannot be written in this version.
@@ -136,7 +139,7 @@ class InterpretedCodec:
             raise EncodeError(*_path_and_reason(error, self.cls.__name__)) from None
         except (struct.error, AttributeError, TypeError, IndexError, ValueError, OverflowError) as error:
             raise EncodeError(self.cls.__name__, str(error)) from None
-        return stream.getvalue()
+        return join([stream.getvalue()])
 
 
 _PATH_LINE = re.compile(r"Error in path (.*)\n?")

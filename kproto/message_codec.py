@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
         def __call__(self, data: bytes, position: int, elements_max: int = ..., /) -> tuple[Any, int]: ...
 
-    Encode = Callable[[Any], bytes]
+    class Encode(Protocol):
+        """An encoder of a message in one version."""
+
+        def __call__(self, value: Any, join: Callable[[list[bytes]], bytes] = ..., /) -> bytes: ...
+
     EncodeSlices = Callable[[Any], Iterator[bytes]]
 
 V = TypeVar("V", bound="VersionedStruct")
@@ -35,8 +39,10 @@ class MessageCodec(NamedTuple):
 
     ``decode(data, position)`` returns ``(value, position after it)`` and raises DecodeError. A third argument limits
     the elements that all arrays and tag sections have together; TooManyElements is raised before more are built.
-    ``encode(value)`` returns the body and raises EncodeError. ``encode_slices(value)`` yields it in pieces that take
-    about 10 ms each; the arrays of its value need a length, and elements only when they are iterated.
+    ``encode(value)`` returns the body and raises EncodeError. A second argument joins the pieces of the body in place
+    of ``b"".join``: with it, `kproto.headers.joined_response_frame` makes a frame without another copy of the body.
+    ``encode_slices(value)`` yields it in pieces that take about 10 ms each; the arrays of its value need a length, and
+    elements only when they are iterated.
     """
 
     decode: Decode

@@ -61,7 +61,10 @@ class Module:
             self._encoder("encode_slices", cls, version, "yield")
 
     def _encoder(self, verb: str, cls: type[VersionedStruct], version: int, result: str) -> None:
-        """Add an encoder that returns the body, or a generator that yields it in pieces."""
+        """Add an encoder that returns the body, or a generator that yields it in pieces.
+
+        The argument ``whole`` joins the pieces of the whole body; those of a part of it are joined by `join`.
+        """
         name = self.constants.class_name(cls)
         in_slices = result == "yield"
         encoder = EncoderEmitter(self.constants, expect_one=cls._api_key in EXPECT_ONE and not in_slices)
@@ -69,12 +72,12 @@ class Module:
         encoder.struct(construct_of(cls, version), "value")
         encoder.flush()
         done = ["        return"] if encoder.in_slices else []
-        self._function(verb, name, version, "value", [
+        self._function(verb, name, version, "value" if in_slices else "value, whole=join", [
             "    parts = []",
             "    out = parts.append",
             "    try:",
             *encoder.lines,
-            f"        {result} join(parts)",
+            f"        {result} {'join' if in_slices else 'whole'}(parts)",
             *done,
             "    except FAILURES as error: failure = error",
             f"    raise encode_failed({name}, {version}, value, failure)",

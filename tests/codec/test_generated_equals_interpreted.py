@@ -29,6 +29,7 @@ def check(cls: type[Message], version: int, value: Any, before: bytes = b"", aft
     reference, generated = InterpretedCodec(cls, version), message_codec(cls, version)
     data = reference.encode(value)
     assert generated.encode(value) == data
+    assert generated.encode(value, lambda pieces: b"".join([b"header", *pieces])) == b"header" + data
     if generated.encode_slices is not None:
         assert b"".join(generated.encode_slices(value)) == data
     buffer, end = before + data + after, len(before) + len(data)

@@ -31,7 +31,14 @@ from kproto.errors import (
 )
 from kproto.framing import FrameReader
 from kproto.generate import Module
-from kproto.headers import RequestHeader, read_request_header, read_response, request_frame, response_frame
+from kproto.headers import (
+    RequestHeader,
+    joined_response_frame,
+    read_request_header,
+    read_response,
+    request_frame,
+    response_frame,
+)
 from kproto.interpret import InterpretedCodec, construct_of
 from kproto.message_codec import decode_exactly, message_codec
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -113,6 +120,7 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
         encoded_header() + b"\xe9\7" + 1001 * b"\0\0"
     ),
     ("headers.response_frame", EncodeError): lambda: response_frame(2**31, 0, b""),
+    ("headers.joined_response_frame", EncodeError): lambda: joined_response_frame(2**31, 0, []),
     ("headers.request_frame", EncodeError): lambda: request_frame(WRONG, 0, correlation_id=1),
     ("headers.request_frame", UnsupportedVersion): lambda: request_frame(HEARTBEAT, 77, correlation_id=1),
     ("headers.read_response", DecodeError): lambda: read_response(bytes(4), 12, 0),

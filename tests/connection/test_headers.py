@@ -17,6 +17,7 @@ from kproto.headers import (
     ReceivedHeader,
     RequestHeader,
     ResponseHeader,
+    joined_response_frame,
     read_request_header,
     read_response,
     request_frame,
@@ -175,6 +176,7 @@ def test_an_undeclared_version_has_the_header_of_the_newest_version() -> None:
 def test_a_response_frame_consists_of_size_header_and_body(correlation_id: int, version: int, body: bytes) -> None:
     frame = response_frame(correlation_id, version, body)
     assert frame[4:] == ResponseHeader(correlation_id=correlation_id).encode(version) + body
+    assert frame == joined_response_frame(correlation_id, version, [body[:3], body[3:]])
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
 
 

@@ -21,7 +21,7 @@ from kproto.errors import (
     UnsupportedVersion,
 )
 from kproto.framing import FrameReader
-from kproto.headers import read_request_header, read_response, request_frame, response_frame
+from kproto.headers import joined_response_frame, read_request_header, read_response, request_frame, response_frame
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.records import (
     batches,
@@ -125,6 +125,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ("read_request_header", DecodeError, lambda: read_request_header(b"\0")),
         ("read_request_header", TooManyElements, lambda: read_request_header(MANY_TAGS)),
         ("response_frame", EncodeError, lambda: response_frame(TOO_LARGE, 0, b"")),
+        ("joined_response_frame", EncodeError, lambda: joined_response_frame(TOO_LARGE, 0, [])),
         ("request_frame", EncodeError, lambda: request_frame(ListGroupsRequest(), 0, correlation_id=TOO_LARGE)),
         ("request_frame", UnsupportedVersion, lambda: request_frame(ListGroupsRequest(), 99, correlation_id=0)),
         ("read_response", DecodeError, lambda: read_response(b"\0" * 4, 16, 0)),

@@ -5,6 +5,7 @@ Method. Two connections of a dispatcher whose turns the test completes, one afte
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -309,6 +310,22 @@ def test_a_fetch_of_many_records_returns_as_many_after_its_turn_as_it_wanted() -
         response = broker.connect().ask(fetch(wanted), 4)
     assert read.call_count == 1, "nothing is copied before the turn"
     assert len(response.responses[0].partitions[0].records) > SMALL_BYTES  # type: ignore[attr-defined]  # as above
+
+
+def test_a_response_has_the_records_of_a_partition_once() -> None:
+    """Those of one batch are the batch itself."""
+    broker = InMemoryBroker(topics={"t": 1}, settings={"message.max.bytes": str(2 * BATCH_BYTES)})
+    produce(broker, 1)
+    connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    request = frame(fetch(2 * BATCH_BYTES), 4, 7)
+    connection.receive(request, NOW_MS)  # generates the codec
+    tracemalloc.start()
+    try:
+        response = connection.receive(request, NOW_MS)
+        assert len(response) > BATCH_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * len(response)
+    finally:
+        tracemalloc.stop()
 
 
 def test_records_of_several_partitions_are_large_together(dispatcher: Dispatcher) -> None:

@@ -15,7 +15,7 @@ from kproto_server.commit_cache.cache import learns
 from kproto_server.commit_cache.cached_commits import CachedCommits
 from kproto_server.deferred import CloseConnection
 from kproto_server.observation.observe import shortened
-from kproto_server.requests.endpoint import Endpoint, elements_max, turn_size_bytes
+from kproto_server.requests.endpoint import RECORDS_IN_RESPONSES, Endpoint, elements_max, turn_size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,6 +188,7 @@ class Dispatcher:
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
             encode_slices=codec.encode_response_slices,
+            has_records=api_key in RECORDS_IN_RESPONSES,
             turn_size_bytes=turn_size_bytes(api_key),
             fail=lambda request, error: handlers.failure(request, api_version, error),
         )

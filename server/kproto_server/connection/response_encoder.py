@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.errors import StringTooLong
-from kproto.headers import response_frame
+from kproto.headers import joined_response_frame, response_frame
 from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
@@ -51,14 +51,17 @@ class ResponseEncoder:
         response: Response,
     ) -> bytes:
         """Return the frame of a response; the commit cache may learn from it."""
+        header = correlation_id, endpoint.response_header_version
         try:
-            body = endpoint.encode(response)
+            if endpoint.has_records:
+                encoded = endpoint.encode(response, lambda pieces: joined_response_frame(*header, pieces))
+            else:
+                encoded = response_frame(*header, endpoint.encode(response))
         except StringTooLong as error:
             response = endpoint.fail(request, error)
-            body = endpoint.encode(response)
+            encoded = response_frame(*header, endpoint.encode(response))
         if endpoint.reports_errors and (codes := error_codes(response)):
             self._observations.errors(self._info, context.client_id, context.api_key, context.api_version, codes)
-        encoded = response_frame(correlation_id, endpoint.response_header_version, body)
         if endpoint.is_learned:
             self.learn(frame, body_position, context, request, response, encoded)
         return encoded
