@@ -32,6 +32,10 @@ SHOWN_MAX = 3
 BROKER_DEFAULT = -1
 
 
+TASKS_MAX = 10_000
+"""Tasks of a group. An assignment takes about 8 us for each, and other clients wait."""
+
+
 class NewTopic(NamedTuple):
     """An internal topic that a topology needs."""
 
@@ -177,6 +181,10 @@ def configure(
         topic.partition_count < 1 for topic in wanted.values()
     ):
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+    task_count = sum(one.task_count for one in subtopologies.values())
+    if task_count > TASKS_MAX:
+        detail = f"kproto assigns at most {TASKS_MAX} tasks of a group, and this topology has {task_count}."
+        return ConfiguredTopology(problem=Status(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail))
     for name, topic in wanted.items():
         present = existing.get(name)
         if present is not None and present != topic.partition_count:
