@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, 
 from kproto.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kproto.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from kproto.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kproto_server.authorization.other_checks import configs
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.setting_table import SettingError
 from kproto_server.configuration.settings import Settings
@@ -325,3 +327,24 @@ def test_acls_survive_restarts_and_snapshots(tmp_path: Path) -> None:
         send(broker)
     with Broker.running(data=str(tmp_path), **sasl) as broker:
         send(broker)
+
+
+class Incomparable(SimpleNamespace):
+    """A resource of a request."""
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("takes quadratic time")
+
+    __hash__ = None
+
+
+def test_the_resources_of_a_request_are_not_compared_with_each_other() -> None:
+    resources = (Incomparable(resource_type=2, resource_name="topic"), Incomparable(resource_type=4, resource_name="1"))
+    asked: Any = SimpleNamespace(
+        request=SimpleNamespace(resources=resources, replace=SimpleNamespace),
+        rights=SimpleNamespace(on_topic=lambda operation, name: True, on_cluster=lambda operation: False),
+        context=SimpleNamespace(api_key=32, api_version=4, behavior=KafkaVersion.named("4.4").behavior),
+    )
+    performed = SimpleNamespace(results=(), replace=SimpleNamespace)
+    response = configs("results", Operation.DESCRIBE_CONFIGS)(asked, lambda request: performed)
+    assert [one.resource_name for one in response.results] == ["1"]

@@ -139,11 +139,9 @@ def configs(array: str, operation: Operation) -> Check:
     def check(asked: Asked, perform: Perform) -> Any:
         request, struct = asked.request, element_struct(asked.context.api_key, array)
         behavior = asked.context.behavior(OtherRightsBehavior)
-        allowed = tuple(one for one in request.resources if is_allowed(asked, one))
+        allowed, others = parted(request.resources, lambda one: is_allowed(asked, one))
         denied = []
-        for one in request.resources:
-            if one in allowed:
-                continue
+        for one in others:
             error = CONFIG_ERRORS.get(one.resource_type, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             values = {
                 "error_code": error,
