@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kproto.codes import ErrorCode
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
@@ -10,6 +12,7 @@ from kproto_server.share_groups.group import ShareGroup
 from kproto_server.share_groups.share_partition import ACCEPT
 from kproto_server.testing.in_memory import ConnectedPair, InMemoryBroker
 from tests.membership.in_memory_transport import InMemoryTransport
+from tests.robustness.steps import GROWTH_MAX, count_steps
 from tests.share_groups.scripts import start
 from tests.share_groups.sharers import Sharers
 
@@ -99,3 +102,13 @@ def test_a_fetch_whose_acknowledgements_are_fenced_acquires_nothing() -> None:
     share.fetch("A", wait_ms=0)
     (loaded,) = share.steps[-1].responses["A"][0]["responses"][0]["partitions"]
     assert [one["first_offset"] for one in loaded["acquired_records"]] == [1]
+
+
+def test_a_fetch_takes_time_in_proportion_to_the_partitions_of_its_session() -> None:
+    """Each partition looked at all before it: 1 s for 5000 partitions without records."""
+    steps = []
+    for count in (40, 80, 160):
+        share = Sharers(InMemoryTransport.of("4.4"), KafkaVersion.named("4.4"), "n")
+        start(share, count)
+        steps.append(count_steps(partial(share.fetch, "A", wait_ms=0)))
+    assert steps[2] - steps[1] < GROWTH_MAX * (steps[1] - steps[0])

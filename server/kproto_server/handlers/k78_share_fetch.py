@@ -21,7 +21,7 @@ from kproto.messages.k78_share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from kproto_server.deferred import Completion, DelayedOperation
+from kproto_server.deferred import Completion, DelayedOperation, in_slices
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
@@ -30,7 +30,7 @@ from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH, Topi
 from kproto_server.share_groups.share_states import SharePartitionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kproto_server.cluster.topics import Partition
     from kproto_server.deferred import DeferredResponse
@@ -42,6 +42,8 @@ NO_EPOCH = -1
 ACQUIRE_MODES = (0, 1)
 RECORD_LIMIT = 1
 """The acquire mode in which a member never gets more records than it wants (KIP-1206)."""
+SLICE_PARTITIONS = 1000
+"""Partitions of a session that are loaded at one turn: about 10 ms."""
 RESPONSE_MAX_BYTES = 24 << 20
 """As for Fetch. DEVIATION: 55 MB in Kafka (`fetch.max.bytes`)."""
 
@@ -84,8 +86,7 @@ def handle(
     is_unknown_mode = request.share_acquire_mode not in ACQUIRE_MODES and session.partitions
     if is_unknown_mode or (groups.behavior.fails_on_unknown_topics and _has_unknown_topic(session, context)):
         return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-    fetch = _Fetch(request, session, outcomes, context, lock_ms)
-    return fetch.respond_or_wait()
+    return in_slices(_Fetch(request, session, outcomes, context, lock_ms).steps(), context.now_ms)
 
 
 def _has_unknown_topic(session: ShareSession, context: RequestContext) -> bool:
@@ -134,8 +135,14 @@ class _Fetch:
         self._loaded: dict[TopicIdPartition, tuple[LoadedPartition, Partition]] = {}
         self._completion = Completion(on_abandoned=self._stop_waiting)
         self._waits_in: list[dict[Callable[[], object], None]] = []
-        for one in self._rotated():
+
+    def steps(self) -> Generator[None, None, ShareFetchResponse | DelayedOperation | DeferredResponse]:
+        """Load the partitions of the session in slices, and return the response or the operation that waits."""
+        for number, one in enumerate(self._rotated(), start=1):
             self._load(one)
+            if number % SLICE_PARTITIONS == 0:
+                yield
+        return self.respond_or_wait()
 
     def _rotated(self) -> Iterator[TopicIdPartition]:
         """Yield the partitions of the session; each request begins with another one."""
@@ -208,17 +215,18 @@ class _Fetch:
         able = [one for one, (loaded, _) in self._loaded.items() if loaded.share.can_acquire]
         limit = min(self._request.max_bytes, RESPONSE_MAX_BYTES)
         reads: dict[TopicIdPartition, Read] = {}
+        is_first, reads_committed = True, self._reads_committed
         for one in able:
             loaded, partition = self._loaded[one]
             offset = loaded.share.next_fetch_offset()
-            end_offset = partition.data.last_stable_offset if self._reads_committed else None
+            end_offset = partition.data.last_stable_offset if reads_committed else None
             if self._request.min_bytes <= 1:
                 # No later record can be acquired; their bytes only count for more than one byte.
                 end = partition.data.end_of_batch(max(offset, loaded.share.end_offset) + self._request.max_records)
                 end_offset = end if end_offset is None else min(end, end_offset)
-            is_first = not any(read.records for read in reads.values())
             records = partition.data.read(offset, limit // len(able), min_one_batch=is_first, end_offset=end_offset)
             reads[one] = Read(loaded, partition, offset, records)
+            is_first = is_first and not records
         return reads
 
     @property
