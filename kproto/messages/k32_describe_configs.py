@@ -74,7 +74,7 @@ class DescribeConfigsResult(Struct):
     configs: Array[DescribeConfigsResourceResult]
 
 
-class DescribeConfigsResponse(Response, api_key=32, versions=(0, 4), flexible=4):
+class DescribeConfigsResponse(Response, api_key=32, versions=(0, 4), flexible=4, has_slices=True):
     """v1: + results[].configs[].config_source, + results[].configs[].synonyms, - results[].configs[].is_default
     v2: layout of v1; throttled at the client
     v3: + results[].configs[].config_type, + results[].configs[].documentation?

@@ -53,7 +53,7 @@ class DescribedGroup(Struct):
     """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
-class ConsumerGroupDescribeResponse(Response, api_key=69, versions=(0, 1), flexible=0):
+class ConsumerGroupDescribeResponse(Response, api_key=69, versions=(0, 1), flexible=0, has_slices=True):
     """v1: + groups[].members[].member_type."""
 
     throttle_time_ms: Int32

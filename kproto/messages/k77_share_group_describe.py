@@ -44,6 +44,6 @@ class DescribedGroup(Struct):
     """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
-class ShareGroupDescribeResponse(Response, api_key=77, versions=(1, 1), flexible=0):
+class ShareGroupDescribeResponse(Response, api_key=77, versions=(1, 1), flexible=0, has_slices=True):
     throttle_time_ms: Int32
     groups: Array[DescribedGroup]

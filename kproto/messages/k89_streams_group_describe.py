@@ -136,7 +136,7 @@ class DescribedGroup(Struct):
     assignor_name: Annotated[NullableString, since(1), ignorable] = None
 
 
-class StreamsGroupDescribeResponse(Response, api_key=89, versions=(0, 1), flexible=0):
+class StreamsGroupDescribeResponse(Response, api_key=89, versions=(0, 1), flexible=0, has_slices=True):
     """v1: + groups[].topology_description?, + groups[].topology_description_status, + groups[].assignor_name?."""
 
     throttle_time_ms: Int32

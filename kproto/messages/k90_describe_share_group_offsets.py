@@ -58,7 +58,7 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
     error_message: NullableString = None
 
 
-class DescribeShareGroupOffsetsResponse(Response, api_key=90, versions=(0, 1), flexible=0):
+class DescribeShareGroupOffsetsResponse(Response, api_key=90, versions=(0, 1), flexible=0, has_slices=True):
     """v1: + groups[].topics[].partitions[].lag."""
 
     throttle_time_ms: Int32

@@ -21,7 +21,17 @@ from kproto.messages.k09_offset_fetch import (
 )
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
+from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
+from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
+from kproto.messages.k89_streams_group_describe import StreamsGroupDescribeRequest
+from kproto.messages.k90_describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.connection.connection import Connection
@@ -31,7 +41,13 @@ from kproto_server.handlers import (
     k09_offset_fetch,
     k15_describe_groups,
     k16_list_groups,
+    k32_describe_configs,
     k35_describe_log_dirs,
+    k69_consumer_group_describe,
+    k77_share_group_describe,
+    k78_share_fetch,
+    k89_streams_group_describe,
+    k90_describe_share_group_offsets,
 )
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
@@ -45,6 +61,28 @@ SOME_OF_GROUP = OffsetFetchRequestGroup(
     group_id="g", topics=(OffsetFetchRequestTopics(name="a", partition_indexes=(0, 7)),)
 )
 OF_UNKNOWN_MEMBER = OffsetFetchRequestGroup(group_id="h", member_id="m", member_epoch=1, topics=None)
+BROKER = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+MISSING = DescribeConfigsResource(resource_type=4, resource_name="9", configuration_keys=None)
+SHARED = DescribeShareGroupOffsetsRequestGroup(
+    group_id="g", topics=(DescribeShareGroupOffsetsRequestTopic(topic_name="a", partitions=(0, 1, 7)),)
+)
+SHARE_FETCH = ShareFetchRequest(
+    group_id="g",
+    member_id="m" * 22,
+    share_session_epoch=0,
+    max_wait_ms=0,
+    min_bytes=1,
+    max_bytes=1000,
+    max_records=1,
+    batch_size=1,
+    topics=(
+        FetchTopic(
+            topic_id=bytes(16),
+            partitions=tuple(FetchPartition(partition_index=one, acknowledgement_batches=()) for one in range(3)),
+        ),
+    ),
+    forgotten_topics_data=(),
+)
 TIMES = tuple(ListOffsetsPartition(partition_index=index, timestamp=5) for index in (0, 1, 2))
 
 
@@ -102,7 +140,33 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
         (k15_describe_groups, "SMALL_MEMBERS", DescribeGroupsRequest(groups=("g", "none", "g")), 6),
         (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(), 0),
         (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(states_filter=("Empty",)), 5),
+        (k78_share_fetch, "SLICE_PARTITIONS", SHARE_FETCH, 1),
+        (k32_describe_configs, "SMALL_CONFIGS", DescribeConfigsRequest(resources=(BROKER, MISSING, BROKER)), 4),
         (k35_describe_log_dirs, "SMALL_PARTITIONS", DescribeLogDirsRequest(topics=None), 4),
+        (
+            k69_consumer_group_describe,
+            "SMALL_GROUPS",
+            ConsumerGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
+            1,
+        ),
+        (
+            k77_share_group_describe,
+            "SMALL_GROUPS",
+            ShareGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
+            1,
+        ),
+        (
+            k89_streams_group_describe,
+            "SMALL_GROUPS",
+            StreamsGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
+            0,
+        ),
+        (
+            k90_describe_share_group_offsets,
+            "SMALL_PARTITIONS",
+            DescribeShareGroupOffsetsRequest(groups=(SHARED, SHARED)),
+            1,
+        ),
     ],
     ids=type_name,
 )

@@ -1,19 +1,44 @@
-"""What ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe have in common."""
+"""What the descriptions of consumer, share and streams groups have in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.description import not_found
+from kproto_server.deferred import LargeResponse, lazily
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from kproto.message import Response
     from kproto_server.coordinator.groups import Group, Kind
     from kproto_server.requests.context import RequestContext
 
 T = TypeVar("T")
+R = TypeVar("R", bound="Response")
+SMALL_GROUPS = 5
+"""Groups that are described at once. A response with more is made in slices, as one group may have any size."""
+
+
+def respond(
+    make: Callable[..., R], describe: Callable[[T], Any], groups: Sequence[T], is_large: bool
+) -> R | LargeResponse:
+    """Return a response with the descriptions of groups; if it is large, it is made in slices.
+
+    ``make``: makes the response of the API. ``describe``: returns the description of a group, with an ``error_code``.
+    """
+    if not is_large:
+        return make(throttle_time_ms=0, groups=tuple([describe(group) for group in groups]))
+    error_codes: list[int] = []
+
+    def describe_later(group: T) -> Any:
+        described = describe(group)
+        if described.error_code:
+            error_codes.append(described.error_code)
+        return described
+
+    return LargeResponse(make(throttle_time_ms=0, groups=lazily(describe_later, groups)), error_codes)
 
 
 def find(described: Callable[..., T], group_id: str, kind: Kind, context: RequestContext) -> Group | T:

@@ -22,17 +22,21 @@ from kproto_server.cluster.topics import Refusal, name_problem
 from kproto_server.configuration.listeners import ADVERTISED, bracketed
 from kproto_server.configuration.settings import ConfigType
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
+from kproto_server.deferred import LargeResponse, in_slices
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
 from kproto_server.handlers._hash_order import configs_in_hash_order, group_configs_in_hash_order
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 
 UNKNOWN_TYPE = 0
+SMALL_CONFIGS = 2000
+"""Configs that are described at once: about 20 ms. A response with more is made in slices."""
 
 
 class Entry(NamedTuple):
@@ -77,16 +81,36 @@ class DescribeConfigsBehavior(VersionBehavior):
         return self.at_least(4, 0)
 
 
-def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+def handle(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse | LargeResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> Generator[None, None, DescribeConfigsResponse | LargeResponse]:
     resources: Iterable[DescribeConfigsResource] = request.resources
     if not context.behavior(DescribeConfigsBehavior).has_generated_protocol:
         resources = {(_type(one, context), one.resource_name): one for one in resources}.values()
     unknown = [one for one in resources if _type(one, context) is ResourceType.UNKNOWN]
     if unknown:
         return DescribeConfigsResponse(throttle_time_ms=0, results=_all_refused(resources, unknown[0], context))
-    return DescribeConfigsResponse(
-        throttle_time_ms=0, results=tuple(_result(one, request.include_synonyms, context) for one in resources)
-    )
+    described: dict[DescribeConfigsResource, DescribeConfigsResult] = {}
+    config_count, pause_at = 0, SMALL_CONFIGS
+    results = []
+    for one in resources:
+        if one not in described:
+            described[one] = _result(one, request.include_synonyms, context)
+        results.append(described[one])
+        config_count += len(described[one].configs or ())
+        if config_count > pause_at:
+            pause_at = config_count + SMALL_CONFIGS
+            yield
+    response = DescribeConfigsResponse(throttle_time_ms=0, results=tuple(results))
+    if config_count <= SMALL_CONFIGS:
+        return response
+    return LargeResponse(response, [one.error_code for one in results if one.error_code])
 
 
 def _result(requested: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:

@@ -13,7 +13,7 @@ from kproto.messages.k69_consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from kproto_server.handlers._described_groups import find, refused
+from kproto_server.handlers._described_groups import SMALL_GROUPS, find, refused, respond
 from kproto_server.handlers._operations import NOT_REQUESTED, AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.consumer_groups.data import Assignment as Partitions
     from kproto_server.coordinator.consumer_groups.data import ConsumerMember
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+    from kproto_server.deferred import LargeResponse
     from kproto_server.requests.context import RequestContext
 
 NO_GROUP = partial(DescribedGroup, assignor_name="")
@@ -28,12 +29,18 @@ CLASSIC, CONSUMER = 0, 1
 """Values of ``member_type``."""
 
 
-def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
+def handle(
+    request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> ConsumerGroupDescribeResponse | LargeResponse:
     operations = NOT_REQUESTED
     if request.include_authorized_operations:
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
-    return ConsumerGroupDescribeResponse(
-        throttle_time_ms=0, groups=tuple([_describe(group_id, operations, context) for group_id in request.group_ids])
+    ids = request.group_ids
+    return respond(
+        ConsumerGroupDescribeResponse,
+        lambda group_id: _describe(group_id, operations, context),
+        ids,
+        len(ids) > SMALL_GROUPS,
     )
 
 

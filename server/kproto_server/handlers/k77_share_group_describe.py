@@ -13,11 +13,12 @@ from kproto.messages.k77_share_group_describe import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from kproto_server.handlers._described_groups import find, refused
+from kproto_server.handlers._described_groups import SMALL_GROUPS, find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
+    from kproto_server.deferred import LargeResponse
     from kproto_server.requests.context import RequestContext
     from kproto_server.share_groups.data import ShareMember
     from kproto_server.share_groups.group import ShareGroup
@@ -26,9 +27,10 @@ NO_GROUP = partial(DescribedGroup, assignor_name="")
 ASSIGNOR = "simple"
 
 
-def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse:
-    return ShareGroupDescribeResponse(
-        throttle_time_ms=0, groups=tuple([_describe(group_id, request, context) for group_id in request.group_ids])
+def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse | LargeResponse:
+    ids = request.group_ids
+    return respond(
+        ShareGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), ids, len(ids) > SMALL_GROUPS
     )
 
 

@@ -16,7 +16,7 @@ from kproto.messages.k89_streams_group_describe import (
     TaskOffset,
 )
 from kproto_server.cluster.features import STREAMS_VERSION
-from kproto_server.handlers._described_groups import find, refused
+from kproto_server.handlers._described_groups import SMALL_GROUPS, find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kproto.messages.k89_streams_group_describe import StreamsGroupDescribeRequest
     from kproto_server.coordinator.streams_groups.data import StreamsMember, Tasks, TaskSets
     from kproto_server.coordinator.streams_groups.group import StreamsGroup
+    from kproto_server.deferred import LargeResponse
     from kproto_server.requests.context import RequestContext
 
 ASSIGNOR = "sticky"
@@ -32,9 +33,15 @@ NOT_STORED = 1
 """A value of ``topology_description_status``. Only a plugin of the broker could store descriptions."""
 
 
-def handle(request: StreamsGroupDescribeRequest, context: RequestContext) -> StreamsGroupDescribeResponse:
-    return StreamsGroupDescribeResponse(
-        throttle_time_ms=0, groups=tuple([_describe(group_id, request, context) for group_id in request.group_ids])
+def handle(
+    request: StreamsGroupDescribeRequest, context: RequestContext
+) -> StreamsGroupDescribeResponse | LargeResponse:
+    ids = request.group_ids
+    return respond(
+        StreamsGroupDescribeResponse,
+        lambda group_id: _describe(group_id, request, context),
+        ids,
+        len(ids) > SMALL_GROUPS,
     )
 
 
