@@ -1,6 +1,6 @@
 """Run the scripts against real brokers, and write the transcripts to `fixtures/consumer_groups`.
 
-    python -m tests.consumer_groups.record_transcripts 4.0.2 4.4.0 [--only two_members] [--seeds 100] [--start 37]
+    python -m tests.consumer_groups.record_transcripts 4.0.2 4.4.0 [--only two_members] [--seeds 100 --start 37 --mixed]
 
 Prints the differences to kproto. ``--seeds`` compares that many random scripts instead, of which nothing is written.
 """
@@ -19,11 +19,14 @@ from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.state import BrokerState
 from kproto_server.testing.in_memory import virtual_clock
 from tests.consumer_groups.members import Conversation
-from tests.consumer_groups.scripts import SCRIPTS, Script, random_script
+from tests.consumer_groups.scripts import SCRIPTS, Script, mixed_script, random_script
 from tests.consumer_groups.transcripts import (
+    MIXED_SETTINGS,
+    MIXED_SETTINGS_SINCE_4_3,
     SETTINGS,
     TOPICS,
     Transcript,
@@ -51,9 +54,9 @@ def run(script: Script, transport: Transport, group_id: str, release: str) -> tu
     return tuple(group.steps)
 
 
-def new_kproto(release: str, topic_ids: Mapping[str, str]) -> BrokerState:
+def new_kproto(release: str, topic_ids: Mapping[str, str], settings: Mapping[str, str] = SETTINGS) -> BrokerState:
     """Return the state of a kproto broker, in the Kafka version of the release, with the topic ids of a real broker."""
-    state = new_state(release, topics={"unused": 1}, settings=SETTINGS, clock=virtual_clock())
+    state = new_state(release, topics={"unused": 1}, settings=settings, clock=virtual_clock())
     for name, partition_count in TOPICS.items():
         topic_id = bytes.fromhex(topic_ids[name])
         state.cluster.restore_topic(name, topic_id, partition_count, [[1]] * partition_count, {})
@@ -74,10 +77,10 @@ def run_on_broker(address: str, release: str, script: Script, name: str) -> tupl
 
 
 @contextmanager
-def real_broker(release: str) -> Iterator[tuple[str, dict[str, str]]]:
+def real_broker(release: str, settings: Mapping[str, str] = SETTINGS) -> Iterator[tuple[str, dict[str, str]]]:
     """Run a real broker that is ready for the scripts; yield its address, and the topic ids."""
     with tempfile.TemporaryDirectory(prefix="consumer-groups-", ignore_cleanup_errors=True) as folder:
-        broker = launcher.start(release, folder=Path(folder), props=SETTINGS)
+        broker = launcher.start(release, folder=Path(folder), props=settings)
         try:
             yield broker.bootstrap, make_ready(broker.bootstrap)
         finally:
@@ -91,17 +94,22 @@ def record(release: str, scripts: dict[str, Script]) -> tuple[list[Transcript], 
         return [Transcript(name, release, one.result()) for name, one in runs.items()], topic_ids
 
 
-def try_random(release: str, seeds: Iterable[int]) -> int:
+def try_random(release: str, seeds: Iterable[int], *, mixed: bool) -> int:
     """Run random scripts against a release and kproto, and print how they differ; return how many differ."""
-    with real_broker(release) as (address, topic_ids):
+    make = mixed_script if mixed else random_script
+    settings = SETTINGS | (MIXED_SETTINGS if mixed else {})
+    if mixed and KafkaVersion.named(release).at_least(4, 3):
+        settings |= MIXED_SETTINGS_SINCE_4_3
+    with real_broker(release, settings) as (address, topic_ids):
         runs: dict[str, random_runs.Run] = {
-            f"seed {seed}": partial(_run_random, seed=seed, release=release) for seed in seeds
+            f"seed {seed}": partial(_run_random, script=make(seed), name=f"group-{seed}", release=release)
+            for seed in seeds
         }
-        return random_runs.compare(runs, address, lambda: new_kproto(release, topic_ids))
+        return random_runs.compare(runs, address, lambda: new_kproto(release, topic_ids, settings))
 
 
-def _run_random(transport: Transport, *, seed: int, release: str) -> tuple[Step, ...]:
-    return run(random_script(seed), transport, f"group-{seed}", release)
+def _run_random(transport: Transport, *, script: Script, name: str, release: str) -> tuple[Step, ...]:
+    return run(script, transport, name, release)
 
 
 def make_ready(address: str) -> dict[str, str]:
@@ -150,12 +158,14 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SCRIPTS))
     parser.add_argument("--seeds", type=int, default=0, help="compare random scripts instead")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
+    parser.add_argument("--mixed", action="store_true", help="with static members, regular expressions and commits")
     arguments = parser.parse_args()
     scripts = {name: SCRIPTS[name] for name in arguments.only.split(",") if name}
     kept, ids = list(transcripts()), topic_ids_by_release()
     for release in arguments.releases:
         if arguments.seeds:
-            different = try_random(release, range(arguments.start, arguments.start + arguments.seeds))
+            seeds = range(arguments.start, arguments.start + arguments.seeds)
+            different = try_random(release, seeds, mixed=arguments.mixed)
             print(f"{release}: {arguments.seeds} random scripts, {different} different from kproto", flush=True)
             continue
         of_release = {name: one for name, one in scripts.items() if runs_on(name, release)}

@@ -460,3 +460,51 @@ def random_script(seed: int) -> Script:
                     group.describe()
 
     return run
+
+
+def mixed_script(seed: int) -> Script:
+    """Return a script of random requests of static members, members with regular expressions, commits and fetches."""
+
+    def run(group: Conversation) -> None:
+        random = Random(seed)  # noqa: S311 - a seed repeats the requests
+        names = [f"m{number}" for number in range(random.choice((2, 3, 5)))]
+        instances = {name: random.choice((None, "i", "j")) for name in names}
+        topics = ["t", "u", "w", "missing"]
+        kinds = ("join", "beat", "expression", "commit", "fetch", "leave", "stale", "instance", "describe", "admin")
+        for step in range(60):
+            if step % 12 == 11:
+                group.pass_time(1200)  # the assignment interval
+            name = random.choice(names)
+            given = {} if instances[name] is None else {"instance_id": instances[name]}
+            epoch = random.choice((None, None, None, 0, 1, -1, 99))
+            version = random.choice([one for one in (8, 9, 10) if group.serves(8, one) and group.serves(9, one)])
+            match random.choices(kinds, (5, 14, 2, 4, 3, 2, 1, 1, 2, 1))[0]:
+                case "join":
+                    group.join(name, sorted(random.sample(topics, random.randint(1, 3))), **given)
+                case "beat":
+                    group.beat(name, **given)
+                case "expression":
+                    text = random.choice(("t|w", "u", "[t-u]", "", "none", "("))
+                    if random.random() < 0.5:
+                        group.join(name, random.choice((None, ("t",))), subscribed_topic_regex=text, **given)
+                    else:
+                        group.beat(name, subscribed_topic_regex=text, **given)
+                    group.pass_time(1000)
+                case "commit":
+                    group.commit(name, epoch, member_id=random.choice((None, None, "", "ghost")), version=version)
+                case "fetch":
+                    group.fetch(name, epoch, member_id=random.choice(("", "", None, "ghost")), version=version)
+                case "leave":
+                    group.leave(name, random.choice((-1, -2)), **given)
+                case "stale":
+                    known = group.members.get(name)
+                    epoch = 1 if known is None else max(1, known.epoch + random.choice((-2, -1, 1)))
+                    group.beat(name, epoch, random.choice((ASSIGNED, {}, None)), **given)
+                case "instance":
+                    group.beat(name, instance_id=random.choice(("i", "j", "k")))
+                case "describe":
+                    group.describe()
+                case "admin":
+                    random.choice((group.describe_classic, group.list_groups, group.delete))()
+
+    return run

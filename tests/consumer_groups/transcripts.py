@@ -27,6 +27,9 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
 }
 """The settings of the recorded brokers."""
+MIXED_SETTINGS = {"group.consumer.session.timeout.ms": "45000"}
+"""With random scripts of all kinds of members, only they decide what happens: nothing depends on time."""
+MIXED_SETTINGS_SINCE_4_3 = {"group.consumer.assignment.interval.ms": "0"}
 
 TOPICS = {"t": 3, "u": 1, "w": 7, "x": 6}
 

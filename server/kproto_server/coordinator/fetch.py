@@ -19,7 +19,9 @@ def fetch_error(group: Group | None, member_id: str | None, member_epoch: int) -
     """
     if group is None or group.kind not in KINDS_WITH_MEMBER_EPOCHS or (member_id is None and member_epoch < 0):
         return 0
-    member = group.members.get(member_id or "")
+    if member_id is None:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    member = group.members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return 0 if member_epoch == member.epoch else member_epoch_error(member.speaks_classic)

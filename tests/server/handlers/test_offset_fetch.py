@@ -282,7 +282,7 @@ def consumer_group(*, speaks_classic: bool = False) -> BrokerState:
 
 @pytest.mark.parametrize(
     ("member_id", "epoch", "error"),
-    [(None, -1, 0), ("m", 5, 0), ("m", 4, 113), ("m", 6, 113), ("ghost", 5, 25), (None, 5, 25), ("", -1, 25)],
+    [(None, -1, 0), ("m", 5, 0), ("m", 4, 113), ("m", 6, 113), ("ghost", 5, 25), (None, 5, -1), ("", -1, 25)],
 )
 def test_consumer_group_checks_the_member_s_epoch(member_id: str | None, epoch: int, error: int) -> None:
     """OF-36."""
