@@ -30,6 +30,8 @@ SCRIPTS: dict[str, Script] = {}
 DELAY_MS = 400
 """`group.streams.initial.rebalance.delay.ms` of the recorded brokers."""
 SESSION_MS = 3_000
+BUSY_MS = 3_000
+"""How long a busy broker takes until its coordinator knows topics and configs."""
 LONG_MS = 60_000
 """The timeouts of members of random scripts: longer than a busy broker takes for their requests."""
 
@@ -508,6 +510,7 @@ def random_script(seed: int) -> Script:
             app.create("log", partition_count)  # a real broker creates it once only, and never if that fails
         topology = [subtopology(changelogs=logs), subtopology("1", ["u"])][: chance.choice([1, 2])]
         app.configure(num_standby_replicas=str(standbys))
+        app.pass_time(BUSY_MS)
         names = ["A", "B", "C", "D", "E"][: chance.choice([2, 3, 5])]
         processes = {name: f"p{chance.randrange(3)}" for name in names}
         instances = {name: f"i-{name}" if chance.random() < 0.2 else None for name in names}

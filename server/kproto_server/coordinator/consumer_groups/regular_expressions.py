@@ -3,7 +3,7 @@
 Theory of operation. A heartbeat that brings a new expression checks its syntax only; matching it against all topics is
 work of its own, after the response. Its result is written to the log with a new group epoch, and the next heartbeats
 get what it means. The expressions of a group are matched again when topics were created, at most every ten seconds, and
-otherwise every `group.consumer.regex.refresh.interval.ms`.
+otherwise every `group.consumer.regex.refresh.interval.ms`; the heartbeats of all members look whether that is due.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def update(
 ) -> tuple[GroupData, bool] | Refusal:
     """Return the data after a heartbeat, and whether it raises the epoch; refuse an expression that is not RE2's."""
     old, new = member.regex, updated.regex
-    raises_epoch = False
+    raises_epoch = is_unmatched = False
     if old != new:
         counts = _subscribers(group.data.members.values())
         if old and counts.get(old) == 1 and old in data.resolved:
@@ -48,11 +48,17 @@ def update(
             refusal = _syntax_error(new)
             if refusal is not None:
                 return refusal
+            is_unmatched = True
         elif new:
             raises_epoch = new in data.resolved
         elif old:
             raises_epoch = coordinator.behavior.removed_regex_raises_epoch
-    if _is_refresh_due(coordinator, group, data, refresh_interval_ms, now_ms):
+    used = _subscribers(data.members.values())
+    if (
+        used
+        and not group.is_matching
+        and _is_refresh_due(coordinator, group, used, refresh_interval_ms, now_ms, is_unmatched=is_unmatched)
+    ):
         group.is_matching = True
         coordinator.clock.call_at(now_ms, lambda: _refresh(coordinator, group), for_client=True)
     return data, raises_epoch
@@ -77,16 +83,22 @@ def _syntax_error(regex: str) -> Refusal | None:
 
 
 def _is_refresh_due(
-    coordinator: GroupCoordinator, group: ConsumerGroup, data: GroupData, interval_ms: int, now_ms: int
+    coordinator: GroupCoordinator,
+    group: ConsumerGroup,
+    used: Mapping[str, int],
+    interval_ms: int,
+    now_ms: int,
+    *,
+    is_unmatched: bool,
 ) -> bool:
-    used = _subscribers(data.members.values())
-    if group.is_matching or not used:
-        return False
-    last_ms = max([found.timestamp_ms for found in data.resolved.values()], default=0)
+    """Return whether the group's expressions are matched now; their last match counts, replaced ones included."""
+    resolved = group.data.resolved
+    last_ms = max([found.timestamp_ms for found in resolved.values()], default=0)
     if now_ms <= last_ms + REFRESH_MIN_MS:
         return False
-    newest = max([found.version for found in data.resolved.values()], default=-1)
-    return len(used) != len(data.resolved) or newest < coordinator.topics_version() or (now_ms > last_ms + interval_ms)
+    newest = max([found.version for found in resolved.values()], default=-1)
+    is_old = newest < coordinator.topics_version() or now_ms > last_ms + interval_ms
+    return is_unmatched or len(used) != len(resolved) or is_old
 
 
 def _refresh(coordinator: GroupCoordinator, group: ConsumerGroup) -> None:
