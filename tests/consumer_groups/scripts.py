@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from kproto.records.consumer_protocol import ConsumerProtocolAssignment, encode_member_data
 from tests.consumer_groups.members import ASSIGNED, Conversation
@@ -475,7 +476,7 @@ def mixed_script(seed: int) -> Script:
             if step % 12 == 11:
                 group.pass_time(1200)  # the assignment interval
             name = random.choice(names)
-            given = {} if instances[name] is None else {"instance_id": instances[name]}
+            given: dict[str, Any] = {} if instances[name] is None else {"instance_id": instances[name]}
             epoch = random.choice((None, None, None, 0, 1, -1, 99))
             version = random.choice([one for one in (8, 9, 10) if group.serves(8, one) and group.serves(9, one)])
             match random.choices(kinds, (5, 14, 2, 4, 3, 2, 1, 1, 2, 1))[0]:
