@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import CommandLineError
+from kproto.logs.remote import listings_kept
 from kproto.spark.arguments import SPARK_PROGRAM, parse
 from kproto.spark.commands import JOBS, VERSIONS_ORDER
 from kproto.spark.engine import is_embedded
-from kproto.spark.start import check_engine, start
+from kproto.spark.progress import nothing, tasks_of, watched
+from kproto.spark.start import check_engine, start, starting
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from kproto.spark.arguments import Program
     from kproto.spark.input import Input
+    from kproto.spark.progress import Progress
 
 FOUND = 1
 FAILED = 2
@@ -40,8 +43,10 @@ def main(arguments: Sequence[str] | None = None, program: Program = SPARK_PROGRA
     """Run the command line, by default ``sys.argv``, as a command of a program; return the exit code."""
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments, program)
-        _check(options)
-        return _run(options)
+        with listings_kept(), watched(lambda line: _print_line(f"{program.name}: {line}")) as progress:
+            progress.doing(lambda: f"{options.job}: looking at the input")
+            _check(options)
+            return _run(options, progress)
     except CommandLineError as error:
         return _failed(str(error))
     except KeyboardInterrupt:
@@ -129,10 +134,12 @@ def _check_output(options: Namespace, output: Path) -> None:
         raise CommandLineError(f"{command}: {output.parent}: no such directory")
 
 
-def _run(options: Namespace) -> int:
+def _run(options: Namespace, progress: Progress) -> int:
     """Run the command; return the exit code."""
+    progress.doing(lambda: starting(options))
     spark = start(options)
     try:
+        progress.doing(_doing(spark, options))
         if options.job == "versions":
             _versions(spark, options)
         elif options.job == "replicas":
@@ -146,8 +153,24 @@ def _run(options: Namespace) -> int:
         else:
             return _job(spark, options)
     finally:
+        progress.doing(nothing)
         spark.stop()
     return 0
+
+
+def _doing(spark: SparkSession, options: Namespace) -> Callable[[], str | None]:
+    """Return what says how far a command is; while it waits for new records, nothing."""
+    if is_embedded():
+        return lambda: f"{options.job}: reading and computing in this process"
+    is_endless = options.job == "tables" and options.from_kafka is not None and not options.once
+
+    def doing() -> str | None:
+        tasks = tasks_of(spark)
+        if tasks is None and is_endless:
+            return None
+        return f"{options.job}: {tasks or 'between two stages of Spark'}"
+
+    return doing
 
 
 def _job(spark: SparkSession, options: Namespace) -> int:

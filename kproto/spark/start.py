@@ -7,7 +7,6 @@ and at most `EMBEDDED_MAX_BYTES`; Spark runs everything else.
 from __future__ import annotations
 
 import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +92,16 @@ def packages_of(options: Namespace) -> dict[str, Package]:
     return found
 
 
+def starting(options: Namespace) -> str:
+    """Return in words what `start` does."""
+    from kproto.spark.formats import ATOMIC
+
+    if options.engine == EMBEDDED:
+        return "starting the embedded engine"
+    downloads = not options.jars and (options.format in ATOMIC or (options.job == "tables" and options.from_kafka))
+    return "starting Spark, and downloading jars that are not there yet" if downloads else "starting Spark"
+
+
 def start(options: Namespace) -> SparkSession:
     """Start the session of the engine that `check_engine` chose, for all DataFrames of this process."""
     use(options.engine)
@@ -116,7 +125,7 @@ def _is_small(options: Namespace) -> bool:
 def _start_spark(options: Namespace) -> SparkSession:
     from kproto.spark.session import FOR_LARGE_INPUT, FOR_SMALL_INPUT, JAVA_OPTIONS, session
 
-    config = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    config = {"spark.ui.showConsoleProgress": "false"}  # its bar would write into the lines of `kproto.spark.progress`
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java and configured how it logs
         logging = f"-Dlog4j2.configurationFile={QUIET}"
         if options.master is None and _is_small(options):

@@ -141,6 +141,8 @@ def main(directory: str) -> None:
             consumers[group] = KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
             consumers[group].assign([partition for partition in ends if partition.topic == topic])
         for hour in range(0, DAYS * 24, STEP_HOURS):
+            if hour % 24 == 0:
+                print(f"{directory}: day {hour // 24 + 1} of {DAYS}", flush=True)
             produce_two_hours(producer, hour % 24)
             for group in GROUPS:
                 records_behind = lag(group, hour / 24)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import TIMEOUT_MAX
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kproto.spark import cli, session
+from kproto.spark import cli, progress, session
 from kproto.spark.engine import EMBEDDED, SPARK, using
 from kproto.spark.start import start
 from tests.requirements import need_java
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def archive_of_classes() -> None:
     """Have all sessions of these tests, and of the programs that they run, start in half of the time."""
     class_archive.use()
+
+
+@pytest.fixture(autouse=True)
+def never_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands say no progress, also on a busy machine: tests compare what they print."""
+    monkeypatch.setattr(progress, "EVERY_S", TIMEOUT_MAX)
 
 
 @pytest.fixture(scope="session")
