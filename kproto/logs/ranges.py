@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import NoLog
 from kproto.logs.blocks import Block, SegmentBlocks, TornTail
-from kproto.logs.index import position_of
+from kproto.logs.index import position_of, tail_offset
 from kproto.logs.locations import open_file
 from kproto.records.batches import first_offset, last_offset
 
@@ -61,7 +61,7 @@ class RangeBlocks:
         self.end = resume
         self._wanted = wanted
         self._partition = wanted.partition
-        """In a store with a listing, which is made once and whenever a file has vanished."""
+        """In a store with the listing that the range has, or a new one, and another whenever a file has vanished."""
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks.
@@ -72,7 +72,7 @@ class RangeBlocks:
             OSError: while iterating: a file cannot be read.
         """
         vanished, finished = 0, None
-        self._partition = self._wanted.partition.listed()
+        self._partition = self._wanted.partition.with_listing()
         while (segment := self._next_segment()) is not None:
             try:
                 with open_file(segment.path) as file:
@@ -136,6 +136,18 @@ class RangeBlocks:
         if end is not None and end[:2] == (segment.base_offset, file.identity) and end.position <= file.size:
             return end.position
         return position_of(segment, file, self.next_offset)
+
+
+def log_end(partition: PartitionDirectory) -> int:
+    """Return the offset after the last whole batch of a log; without batches, the base offset of its newest segment.
+
+    Raises:
+        CorruptLog, NoLog, OSError: as `RangeBlocks`.
+    """
+    blocks = RangeBlocks(OffsetRange(partition, tail_offset(partition) or 0, None))
+    for _ in blocks:
+        pass  # they are counted
+    return max([blocks.next_offset, *(segment.base_offset for segment in partition.segments()[-1:])])
 
 
 def first_offset_from(block: Block, offset: int) -> int:

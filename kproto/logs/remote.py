@@ -1,8 +1,9 @@
 """Files of stores that fsspec reaches: S3, Google Cloud Storage, Azure, HDFS, HTTP.
 
 Theory of operation. A `RemotePath` has the part of `pathlib.Path` that readers of logs use. A directory can carry one
-listing of its entries; the paths below it then know their size and whether they exist without a request. A
-`RemoteFile` reads ranges into one buffer, so no file is ever whole in memory.
+listing of its entries; the paths below it then know their size and whether they exist without a request. A command
+keeps the listings that it has made (`listings_kept`), so it lists a directory once. A `RemoteFile` reads ranges into
+one buffer, so no file is ever whole in memory.
 
 A store has no open files: an object that is deleted or replaced has no content any more for a reader in its middle.
 Reading raises FileNotFoundError then, and the reader looks up its next offset again, as for a file that is gone.
@@ -14,6 +15,7 @@ files in `~/.config/fsspec`. fsspec's own caches of listings are off: a log grow
 from __future__ import annotations
 
 import errno
+import sys
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,6 +49,30 @@ class UnknownStore(StoreError):
     """fsspec does not know the scheme of a URI."""
 
 
+class Entry(NamedTuple):
+    """What a listing says of a file or directory: no more, because a log.dir of a cluster has 100,000 of them."""
+
+    is_directory: bool
+    size: int | None
+
+
+_kept: dict[str, RemotePath] | None = None
+"""The directories with listings, by URI, that `listings_kept` keeps."""
+
+
+@contextmanager
+def listings_kept() -> Iterator[None]:
+    """Keep the listings that `RemotePath.with_listing` makes: until the end, a directory has the entries that it had
+    when it was looked at first.
+    """
+    global _kept
+    before, _kept = _kept, {}
+    try:
+        yield
+    finally:
+        _kept = before
+
+
 class Status(NamedTuple):
     """The part of `os.stat_result` that readers of logs use."""
 
@@ -58,7 +84,7 @@ class RemotePath:
 
     __slots__ = ("_entries", "_parent", "uri")
 
-    def __init__(self, uri: str, parent: RemotePath | None = None, entries: Mapping[str, Info] | None = None) -> None:
+    def __init__(self, uri: str, parent: RemotePath | None = None, entries: Mapping[str, Entry] | None = None) -> None:
         self.uri: str = uri.rstrip("/")
         self._parent = parent
         self._entries = entries
@@ -110,15 +136,22 @@ class RemotePath:
         """
         with _errors(self.uri):
             files, path = _filesystem(self.uri)
-            found = {_last_name(entry["name"]): entry for entry in files.ls(path, detail=True)}
-            itself = found.get(self.name)
-            if itself is not None and itself["name"].rstrip("/") == path:  # a directory of an object store
-                del found[self.name]
+            listed = files.ls(path, detail=True)
+        # An object store may list the directory itself.
+        others = (entry for entry in listed if entry["name"].rstrip("/") != path)
+        found = {sys.intern(_last_name(entry["name"])): _entry_of(entry) for entry in others}
         return RemotePath(self.uri, self._parent, found)
 
     def with_listing(self) -> RemotePath:
-        """Return the directory with the listing that it has, or a new one."""
-        return self.listed() if self._entries is None else self
+        """Return the directory with the listing that it has, or that is kept, or a new one."""
+        if self._entries is not None:
+            return self
+        kept = _kept
+        if kept is None:
+            return self.listed()
+        if self.uri not in kept:
+            kept[self.uri] = self.listed()
+        return kept[self.uri]
 
     def names(self) -> list[str]:
         """Return the names of the entries."""
@@ -130,25 +163,25 @@ class RemotePath:
             yield directory / name
 
     def exists(self) -> bool:
-        return self._info_or_none() is not None
+        return self._entry_or_none() is not None
 
     def is_file(self) -> bool:
-        info = self._info_or_none()
-        return info is not None and not _is_directory(info)
+        entry = self._entry_or_none()
+        return entry is not None and not entry.is_directory
 
     def is_dir(self) -> bool:
-        info = self._info_or_none()
-        return info is not None and _is_directory(info)
+        entry = self._entry_or_none()
+        return entry is not None and entry.is_directory
 
     def stat(self) -> Status:
-        info = self._listed_info()
-        if info is None or info.get("size") is None:  # a listing of HTTP has no sizes
-            info = self.info()
-        return Status(int(info["size"] or 0))
+        entry = self._listed_entry()
+        if entry is None or entry.size is None:  # a listing of HTTP has no sizes
+            entry = _entry_of(self.info())
+        return Status(entry.size or 0)
 
     def read_bytes(self) -> bytes:
         """Return the content of a small file."""
-        self._listed_info()
+        self._listed_entry()
         with _errors(self.uri):
             files, path = _filesystem(self.uri)
             return bytes(files.cat_file(path))
@@ -207,7 +240,7 @@ class RemotePath:
             files, path = _filesystem(self.uri)
             files.rm_file(path)
 
-    def _listed_info(self) -> Info | None:
+    def _listed_entry(self) -> Entry | None:
         """Return what a listing says; None if there is none."""
         if self._parent is None or self._parent._entries is None:
             return None
@@ -216,9 +249,9 @@ class RemotePath:
             raise _missing(self.uri)
         return found
 
-    def _info_or_none(self) -> Info | None:
+    def _entry_or_none(self) -> Entry | None:
         try:
-            return self._listed_info() or self.info()
+            return self._listed_entry() or _entry_of(self.info())
         except FileNotFoundError:
             return None
 
@@ -292,9 +325,11 @@ def _version(info: Info) -> tuple[str, ...]:
     return tuple(str(info[key]) for key in ("size", *VERSION_KEYS) if info.get(key) is not None)
 
 
-def _is_directory(info: Info) -> bool:
-    """Return whether it is a directory; over HTTP, a page that lists the files is one."""
-    return info["type"] == "directory" or str(info.get("mimetype", "")).startswith("text/html")
+def _entry_of(info: Info) -> Entry:
+    """Return what fsspec says of a file or directory; over HTTP, a page that lists the files is a directory."""
+    is_directory = info["type"] == "directory" or str(info.get("mimetype", "")).startswith("text/html")
+    size = info.get("size")
+    return Entry(is_directory, None if size is None else int(size))
 
 
 def _last_name(path: str) -> str:

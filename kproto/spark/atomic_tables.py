@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.arrow.schemas import COMMITS
 from kproto.errors import NoLog
-from kproto.logs.locations import location
+from kproto.logs.locations import location, with_listing
 from kproto.spark.engine import F
 from kproto.spark.java import cause_of, first_line, hadoop_configuration, java_of
 from kproto.spark.publish import TablesError
@@ -146,7 +146,11 @@ class AtomicTables(ABC):
 
 def has_tables(path: str, metadata_folder: str) -> bool:
     """Return whether a path or URI has tables of the format with that folder; it raises what `atomic_format` does."""
-    return (location(path) / COMMITS.name / metadata_folder).is_dir()
+    root = location(path)
+    if not root.is_dir():
+        return False
+    table = with_listing(root) / COMMITS.name
+    return table.is_dir() and (table / metadata_folder).is_dir()
 
 
 def has_remote_tables(spark: SparkSession, root: str, metadata_folder: str) -> bool:

@@ -14,11 +14,12 @@ from pyarrow import RecordBatch
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.errors import NoLog
-from kproto.logs.files import find_partitions, survey
+from kproto.logs.files import find_partitions, survey, with_listings
 from kproto.logs.identity import read_identity
 from kproto.logs.index import tail_offset
 from kproto.logs.locations import Location, location
 from kproto.logs.log_dirs import SEPARATOR
+from kproto.logs.ranges import log_end
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F, is_embedded
@@ -29,7 +30,6 @@ from kproto.spark.source.kept import Writer
 from kproto.spark.source.options import SCAN
 from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.source.scan import ROW_OF, Scan
-from kproto.spark.source.tail import LogTail
 from kproto.spark.tables import GROWING
 
 if TYPE_CHECKING:
@@ -61,6 +61,15 @@ class LogInput(Input):
         self._directories = directories
         # absolute: Spark's processes may have other working directories
         self._path = SEPARATOR.join(directories) if directories else str(location(path))
+        self._found: dict[tuple[str, ...] | None, list[PartitionDirectory]] = {}
+
+    def _partitions(self, topics: tuple[str, ...] | None = (OFFSETS_TOPIC,)) -> list[PartitionDirectory]:
+        """Return the partitions of some topics (None: of all), which are looked for once; it raises what
+        `find_partitions` does.
+        """
+        if topics not in self._found:
+            self._found[topics] = with_listings(find_partitions(self._path, topics))
+        return self._found[topics]
 
     def _reader(self, view: str) -> DataFrameReader:
         return self.spark.read.format("kproto").option("view", view)
@@ -71,7 +80,7 @@ class LogInput(Input):
             first = {name: mark + 1 for name, mark in _by_directory(after).items()}
             reader = reader.option("startingOffsets", json.dumps(first))
         rows = reader.load(self._path)
-        return rows if name != LOG_BATCHES.name else self._with_empty_ends(rows, find_partitions(self._path, None))
+        return rows if name != LOG_BATCHES.name else self._with_empty_ends(rows, self._partitions(None))
 
     def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:
         ends = empty_ends(partitions)
@@ -84,7 +93,7 @@ class LogInput(Input):
     @cached_property
     def _of_offsets(self) -> list[PartitionDirectory]:
         """The partitions of the offsets topic that can have records of the groups."""
-        found = find_partitions(self._path)
+        found = self._partitions()
         if not self.groups:
             return found
         wanted = pruned(found, Wanted(group_id=frozenset(self.groups)), count=None, of_log=False)
@@ -100,7 +109,7 @@ class LogInput(Input):
 
     @cached_property
     def log_ends(self) -> DataFrame:
-        partitions = find_partitions(self._path, None)
+        partitions = self._partitions(None)
         first = json.dumps(_tails(partitions))
         rows = self._reader(VIEWS[LOG_BATCHES.name]).option("startingOffsets", first).load(self._path)
         return self._with_empty_ends(rows, partitions)
@@ -141,7 +150,7 @@ class LogInput(Input):
         for text in (text for row in found for text in row["skipped_types"]):
             kind, _, count = text.partition(": ")
             skipped[kind] = skipped.get(kind, 0) + int(count)
-        partitions = find_partitions(self._path)
+        partitions = self._partitions()
         counted = survey(self._of_offsets)
         return self._covered(
             found,
@@ -157,7 +166,7 @@ class LogInput(Input):
 
     @property
     def topic_names(self) -> DataFrame:
-        names = read_identity(find_partitions(self._path, None)).topic_ids
+        names = read_identity(self._partitions(None)).topic_ids
         rows = [(topic_id, topic) for topic, topic_id in names.items()]
         return self.spark.createDataFrame(rows, "topic_id string, name string")
 
@@ -170,7 +179,7 @@ class LogInput(Input):
         return self._of_groups(self._of_other_topic("share_states", SHARE_STATE_TOPIC))
 
     def _of_other_topic(self, view: str, topic: str) -> DataFrame:
-        for partition in find_partitions(self._path, (topic,)):
+        for partition in self._partitions((topic,)):
             if partition.topic != topic:  # the path is that of one partition
                 raise NoLog(f"{self.path}: a partition of {partition.topic}: give a log.dir with {topic}")
         return self._reader(view).option("allowEmpty", "true").load(self._path)
@@ -179,7 +188,7 @@ class LogInput(Input):
     def cleaned(self) -> DataFrame | None:
         found: dict[Location, dict[tuple[str, int], int]] = {}
         rows = []
-        for partition in find_partitions(self._path, None):
+        for partition in self._partitions(None):
             log_dir = partition.path.parent
             if log_dir not in found:
                 try:
@@ -196,18 +205,13 @@ class LogInput(Input):
     @property
     def origin(self) -> Origin:
         """What tables made from this input know of its log."""
-        return replace(super().origin, identity=read_identity(find_partitions(self._path, None)))
+        return replace(super().origin, identity=read_identity(self._partitions(None)))
 
     @property
     def topic_ends(self) -> dict[tuple[str, int], int]:
         """The last offset of each partition of all topics, from the end of its newest segment."""
-        found = find_partitions(self._path, None)
-        named = ((partition.topic, partition.number, partition) for partition in found)
-        return {
-            (topic, number): LogTail(partition, tail_offset(partition) or 0).end(stable=False) - 1
-            for topic, number, partition in named
-            if number is not None
-        }
+        named = ((partition.topic, partition.number, partition) for partition in self._partitions(None))
+        return {(topic, number): log_end(partition) - 1 for topic, number, partition in named if number is not None}
 
     @contextmanager
     def read_once(self, *names: str, after: Mapping[str, Marks] | None = None) -> Iterator[Input]:
@@ -239,6 +243,7 @@ class ScannedInput(LogInput):
 
     def __init__(self, log: LogInput, names: Sequence[str], after: Mapping[str, Marks]) -> None:
         super().__init__(log.spark, log.path, log.groups, log._directories)
+        self._found = log._found
         self._all_topics = LOG_BATCHES.name in names
         decoded = self._of_offsets
         numbers = [partition.number for partition in decoded if partition.number is not None]
@@ -261,7 +266,7 @@ class ScannedInput(LogInput):
         if self._scan.headers:
             reader = reader.option("topic", "*")
             if not self._all_topics:  # the others are read for their ends
-                others = [one for one in find_partitions(self._path, None) if not self._scan.decodes(one)]
+                others = [one for one in self._partitions(None) if not self._scan.decodes(one)]
                 reader = reader.option("startingOffsets", json.dumps(_tails(others)))
         return reader.load(self._path)
 
@@ -274,7 +279,7 @@ class ScannedInput(LogInput):
         if name != LOG_BATCHES.name:
             return rows
         topics = None if self._all_topics else (OFFSETS_TOPIC,)
-        return self._with_empty_ends(rows, find_partitions(self._path, topics))
+        return self._with_empty_ends(rows, self._partitions(topics))
 
     @property
     def last_commits(self) -> DataFrame:
@@ -299,7 +304,7 @@ class ScannedInput(LogInput):
             return self.log_batches
         ends = self._coverage_rows.select("topic", "partition", "last_offset", F.col("latest_ts").alias("max_ts"))
         rows = self._rows_of(LOG_BATCHES).unionByName(ends, allowMissingColumns=True)
-        return self._with_empty_ends(rows.select(*LOG_BATCHES.names), find_partitions(self._path, None))
+        return self._with_empty_ends(rows.select(*LOG_BATCHES.names), self._partitions(None))
 
 
 class FiledInput(ScannedInput):
@@ -325,7 +330,7 @@ class FiledInput(ScannedInput):
 
     def _write_empty_ends(self, marks: Marks) -> None:
         names = LOG_BATCHES.names
-        rows = [dict(zip(names, row, strict=True)) for row in empty_ends(find_partitions(self._path, None))]
+        rows = [dict(zip(names, row, strict=True)) for row in empty_ends(self._partitions(None))]
         new = [row for row in rows if row["last_offset"] > marks.get((row["topic"], row["partition"]), -2)]
         if new:
             writer = Writer(LOG_BATCHES, self._folder, "without-batches", day_of=self._days[LOG_BATCHES.name])

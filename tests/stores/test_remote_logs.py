@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -339,9 +340,23 @@ def test_a_plan_and_a_task_list_each_directory_once(log: LivingLog, store: Count
     assert len(parts) == 5
     partition = [path for path in store.listings if path.endswith("__consumer_offsets-0")]
     assert len(partition) == 1, store.listings
+    (without_listing,) = find_partitions(uri)  # as a worker gets it
     store.listings.clear()
-    assert [block.position for block in RangeBlocks(parts[2].range)]
+    assert [block.position for block in RangeBlocks(parts[2].range._replace(partition=without_listing))]
     assert len(store.listings) == 1
+
+
+@pytest.mark.parametrize("job", ["latest", "lag", "check", "report"])
+def test_a_command_lists_each_directory_once(
+    store: Counted, output_of: Callable[..., Output], tmp_path: Path, job: str
+) -> None:
+    for directory in (path for path in RECORDED.iterdir() if path.is_dir()):
+        uri = store.put(directory)
+    words = (job, uri, "--engine", EMBEDDED, "-o", str(tmp_path / job))
+    assert output_of(*words, command=spark_main)[0] == 0
+    listings = Counter(store.listings)
+    assert "__consumer_offsets-0" in {path.rpartition("/")[2] for path in listings}
+    assert set(listings.values()) == {1}, listings
 
 
 def test_partitions_are_listed_at_the_same_time_and_know_their_sizes(log: LivingLog, store: Counted) -> None:

@@ -38,9 +38,10 @@ class LogTail:
             CorruptLog: a batch has an impossible size, or a marker cannot be decoded.
             OSError: the log cannot be read.
         """
-        listed = [(segment.base_offset, size) for segment, size in self._partition.listed().sizes()]
+        partition = self._partition.listed()
+        listed = [(segment.base_offset, size) for segment, size in partition.sizes()]
         if listed != self._listed:
-            self._advance()
+            self._advance(partition)
             self._listed = listed
             # Without batches from its first offset on, the name of the newest segment is the end of the log.
             self._next_offset = max([self._next_offset, *(base for base, _ in listed[-1:])])
@@ -50,8 +51,8 @@ class LogTail:
         """Return the base offset of the first segment; 0 if there is none."""
         return next((segment.base_offset for segment in self._partition.listed().segments()), 0)
 
-    def _advance(self) -> None:
-        blocks = RangeBlocks(OffsetRange(self._partition, self._next_offset, None), self._resume)
+    def _advance(self, partition: PartitionDirectory) -> None:
+        blocks = RangeBlocks(OffsetRange(partition, self._next_offset, None), self._resume)
         for block in blocks:
             for event in transactional_events(block, blocks.next_offset):
                 if isinstance(event, TransactionalBatch):
