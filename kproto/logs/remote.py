@@ -235,6 +235,22 @@ class RemotePath:
                 _give_up(file)
                 raise
 
+    def create(self, data: bytes) -> bool:
+        """Create the file unless it exists, also beside other writers; return whether it has this content then.
+
+        Raises:
+            StoreError: the store cannot be reached, refuses, or cannot create on this condition.
+        """
+        with _errors(self.uri):
+            files, path = _filesystem(self.uri)
+            try:
+                files.pipe_file(path, data, mode="create")
+            except Exception:
+                if not files.exists(path):
+                    raise
+                return bytes(files.cat_file(path)) == data  # a client may send a request again that was carried out
+            return True
+
     def unlink(self) -> None:
         with _errors(self.uri):
             files, path = _filesystem(self.uri)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kproto.arrow.schemas import Table
-    from kproto.spark.tables import Marks, Source
+    from kproto.spark.tables import Growing, Marks, Source
 
 
 class State(NamedTuple):
@@ -99,6 +99,10 @@ class AtomicTables(ABC):
             rows = rows.withColumn(column.name, F.lit(None).cast(column.type.value))
         return select_columns(table, rows)
 
+    def marks(self, grown: Growing) -> Marks:
+        """Return the highest offsets in a table that exists, by partition."""
+        return {partition: mark for partition, (mark, _) in marks_of(grown, self.rows(grown.name)).items()}
+
     def origin(self) -> Origin:
         """Return what the last write of the commits says about its log."""
         notes = self.notes(COMMITS.name)
@@ -111,8 +115,7 @@ class AtomicTables(ABC):
         for grown in GROWING:  # after the versions: see above
             marks[grown.name] = {}
             if versions[grown.name] is not None:
-                of_table = marks_of(grown, self.rows(grown.name))
-                marks[grown.name] = {partition: mark for partition, (mark, _) in of_table.items()}
+                marks[grown.name] = self.marks(grown)
         return State(versions, marks, self.origin() if versions[COMMITS.name] is not None else Origin())
 
     def write(self, source: Source, before: State) -> dict[str, Added]:

@@ -89,7 +89,7 @@ def _check(options: Namespace) -> None:
     from kproto.logs.log_dirs import is_many, log_dirs
     from kproto.logs.remote import check_written
     from kproto.spark.audited import split
-    from kproto.spark.formats import ATOMIC, needs_spark
+    from kproto.spark.formats import ATOMIC, has_format
     from kproto.spark.inputs import is_tables
 
     command = options.program.of(options.job)
@@ -105,12 +105,15 @@ def _check(options: Namespace) -> None:
     elif is_many(options.dir):
         for one in log_dirs(options.dir):
             find_partitions(one, None)
-    elif options.job == "replicas" or not (needs_spark(options.dir) or is_tables(options.dir)):
+    elif options.job == "replicas" or not (has_format(options.dir) or is_tables(options.dir)):
         find_partitions(options.dir)
     check_engine(options)
     if options.output is not None and is_remote(options.output) and options.format not in ATOMIC:
-        if options.format == "parquet":
-            raise CommandLineError(f"{command}: {options.output}: Parquet is written to local directories only")
+        if options.format == "parquet" and options.job != "tables":
+            raise CommandLineError(f"{command}: {options.output}: rows in Parquet go to local directories only")
+        if options.job == "tables" and options.from_kafka is not None:
+            advice = "give a local directory, or --format delta"
+            raise CommandLineError(f"{command}: {options.output}: Spark cannot keep its position there: {advice}")
         check_written(options.output)
     elif options.output is not None and options.format not in ATOMIC:
         _check_output(options, Path(options.output))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import NoLog
+from kproto.logs.locations import is_remote
 from kproto.logs.remote import UnknownStore
 from kproto.spark.atomic_tables import has_remote_tables, has_tables
 from kproto.spark.delta import DeltaTables
 from kproto.spark.iceberg import IcebergTables
+from kproto.spark.store_tables import StoreTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,22 +22,31 @@ if TYPE_CHECKING:
 PARQUET = "parquet"
 ATOMIC: Mapping[str, type[AtomicTables]] = {"delta": DeltaTables, "iceberg": IcebergTables}
 """The formats whose own log makes a write atomic."""
-TABLE_FORMATS = (PARQUET, *ATOMIC)
+_LISTED: Mapping[str, type[AtomicTables]] = {**ATOMIC, PARQUET: StoreTables}
+"""The formats of tables that have a directory of metadata each."""
 
 
 def atomic_format(path: str) -> str | None:
-    """Return the format of the tables at a path or URI; None: there are none of `ATOMIC`.
+    """Return the format of the tables at a path or URI; None: there are none, or Parquet of this machine.
 
     Raises:
         UnknownStore: fsspec does not know the scheme; Spark may.
         MissingPackage: the scheme needs a package.
         StoreError: the store cannot be reached, or refuses.
     """
-    return next((name for name, tables in ATOMIC.items() if has_tables(path, tables.metadata_folder)), None)
+    return next((name for name, tables in _LISTED.items() if has_tables(path, tables.metadata_folder)), None)
 
 
 def needs_spark(path: str) -> bool:
     """Return whether only Spark reads what is at a path or URI; a scheme unknown to fsspec may be one of Spark."""
+    try:
+        return atomic_format(path) in ATOMIC
+    except UnknownStore:
+        return True
+
+
+def has_format(path: str) -> bool:
+    """Return whether tables are at a path or URI, but Parquet of this machine; a scheme unknown to fsspec counts."""
     try:
         return atomic_format(path) is not None
     except UnknownStore:
@@ -43,7 +54,7 @@ def needs_spark(path: str) -> bool:
 
 
 def open_tables(spark: SparkSession, root: str) -> AtomicTables | None:
-    """Return the tables of one of `ATOMIC` at a path or URI; None: there are none.
+    """Return the tables at a path or URI; None: there are none, or Parquet of this machine.
 
     Raises:
         NoLog: fsspec does not know the scheme, and Spark finds no tables, or cannot read from there.
@@ -56,4 +67,11 @@ def open_tables(spark: SparkSession, root: str) -> AtomicTables | None:
         name = next(found, None)
         if name is None:
             raise NoLog(f"{root}: no tables") from None
-    return None if name is None else ATOMIC[name](spark, root)
+    return None if name is None else _LISTED[name](spark, root)
+
+
+def tables_to_write(spark: SparkSession, root: str, form: str) -> AtomicTables | None:
+    """Return the tables of a format at a path or URI, which may not exist; None: Parquet of this machine."""
+    if form == PARQUET:
+        return StoreTables(spark, root) if is_remote(root) else None
+    return ATOMIC[form](spark, root)

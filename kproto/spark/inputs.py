@@ -12,11 +12,12 @@ from kproto.logs.locations import is_remote, local_path
 from kproto.logs.log_dirs import SEPARATOR, is_many, log_dirs
 from kproto.logs.replicas import BEHIND, CUT, DIVERGED, compare, find_log_dirs, find_replicas, paths_of
 from kproto.spark import tables
-from kproto.spark.formats import atomic_format, open_tables
+from kproto.spark.formats import PARQUET, atomic_format, open_tables
 from kproto.spark.input import Coverage, Input
 from kproto.spark.log_input import LogInput
 from kproto.spark.publish import Publication
 from kproto.spark.schemas import TABLES
+from kproto.spark.store_manifest import size_in_store
 from kproto.spark.words import plural
 
 if TYPE_CHECKING:
@@ -127,7 +128,10 @@ def input_size(path: str) -> int:
     """
     if is_many(path):
         return sum(input_size(one) for one in log_dirs(path))
-    if is_tables(path) or atomic_format(path) is not None:
+    form = None if is_tables(path) else atomic_format(path)
+    if form == PARQUET:
+        return size_in_store(path)
+    if form is not None or is_tables(path):
         return sum(_table_file_sizes(local_path(path)))
     return survey(find_partitions(path, None)).size
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+DATE = "date"
+"""The column by whose values, in UTC, the files of a table are in folders."""
 NO_IDENTITY = LogIdentity(None, {}, {})
 FILE_BYTES = 128 << 20
 """The size of a compacted file: what Spark reads in one task."""
@@ -277,22 +279,22 @@ def _save(grown: Growing, rows: DataFrame, folder: Path) -> None:
 
 def _save_dated(rows: DataFrame, folder: Path) -> None:
     parquet_as_declared(rows.sparkSession)
-    rows.write.option("compression", "zstd").partitionBy("date").parquet(folder.absolute().as_uri())
+    rows.write.option("compression", "zstd").partitionBy(DATE).parquet(folder.absolute().as_uri())
 
 
 def by_date(grown: Growing, rows: DataFrame) -> DataFrame:
     """Return the rows with their date, repartitioned so that files have a good size."""
-    return _dated(grown, rows).hint("rebalance", "date")
+    return _dated(grown, rows).hint("rebalance", DATE)
 
 
 def in_large_files(grown: Growing, rows: DataFrame, total_bytes: int) -> DataFrame:
     """Return the rows of files with that size with their date, in Spark partitions of about `FILE_BYTES` each."""
-    return _dated(grown, rows).repartitionByRange(-(-total_bytes // FILE_BYTES), "date", grown.last)
+    return _dated(grown, rows).repartitionByRange(-(-total_bytes // FILE_BYTES), DATE, grown.last)
 
 
 def _dated(grown: Growing, rows: DataFrame) -> DataFrame:
     """Return the rows with their date; without a time, it is in 1970."""
-    return rows.withColumn("date", F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date")))
+    return rows.withColumn(DATE, F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date")))
 
 
 def later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import CommandLineError, UsageError
-from kproto.spark.formats import ATOMIC, PARQUET
+from kproto.spark.formats import tables_to_write
 from kproto.spark.from_kafka import Stream, follow
 from kproto.spark.log_input import LogInput
 from kproto.spark.publish import TablesError
@@ -43,7 +43,7 @@ class Target:
         self._options = options
         self.root: str = options.output
         self._path = Path(options.output).absolute()
-        self._atomic = None if options.format == PARQUET else ATOMIC[options.format](spark, options.output)
+        self._atomic = tables_to_write(spark, options.output, options.format)
         self._state = None if self._atomic is None else self._atomic.state()
 
     @property

@@ -1,7 +1,13 @@
-"""Read logs in an object store on a cluster, through spark-submit: ``BIG_LOG SMALL_LOG DIRECTORY COMMANDS``.
+"""Read logs in an object store on a cluster, through spark-submit: a driver that is killed, and the one after it.
 
-Print as JSON the row counts of the executors and their paths of kproto, and the rows of a stream. The first task kills
-its executor and its worker after its first rows. Each job writes its rows about the small log to ``DIRECTORY/JOB``.
+``first BIG_LOG SMALL_LOG DIRECTORY LIMIT``: print as JSON the row counts of the executors and their paths of kproto.
+The first task kills its executor and its worker after its first rows. Then read a stream in micro-batches of some
+offsets, and kill this driver, Java and Python, at the end of the second one, before Spark has stored that it has ended.
+
+``second SMALL_LOG DIRECTORY LIMIT TABLES COMMANDS``: continue the stream. Each job writes its rows about the small log
+to ``DIRECTORY/JOB``; ``tables`` writes it to tables twice. Print the lines of these two runs as JSON.
+
+Micro-batches append their number and their offsets as JSON to ``DIRECTORY/streamed``.
 """
 
 from __future__ import annotations
@@ -14,11 +20,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from kproto.spark import session
 from kproto.spark.arguments import parse
 from kproto.spark.cli import _job
+from kproto.spark.inputs import open_input
+from kproto.spark.tables_command import write_tables
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -48,23 +56,45 @@ def ancestor(name: str) -> int:
     raise AssertionError(f"no {name} has started this process")
 
 
-def main(big: str, small: str, directory: str, commands: str) -> None:
-    spark = session("cluster")
-    spark.sparkContext.setLogLevel("OFF")
+def stream(spark: SparkSession, small: str, directory: str, limit: str, dies_in: int | None = None) -> None:
+    """Read the log up to its end."""
+
+    def note(rows: DataFrame, number: int) -> None:
+        offsets = sorted(row["log_offset"] for row in rows.select("log_offset").collect())
+        with Path(directory, "streamed").open("a") as file:
+            file.write(json.dumps([number, offsets]) + "\n")
+        if number == dies_in:
+            for process in (os.getppid(), os.getpid()):
+                os.kill(process, signal.SIGKILL)
+
+    records = spark.readStream.format("kproto").option("maxOffsetsPerTrigger", limit).load(small)
+    writer = records.writeStream.foreachBatch(note).trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{directory}/checkpoint").start().awaitTermination()
+
+
+def first(spark: SparkSession, big: str, small: str, directory: str, limit: str) -> None:
     records = spark.read.format("kproto").option("taskBytes", str(1 << 18)).load(big)
     found = [row.asDict() for row in records.mapInArrow(where, "rows long, executor string, kproto string").collect()]
-    streamed: list[int] = []
+    print(json.dumps(found), flush=True)
+    stream(spark, small, directory, limit, dies_in=1)
 
-    def count(rows: DataFrame, _number: int) -> None:
-        streamed.append(rows.count())
 
-    stream = spark.readStream.format("kproto").load(small).writeStream.foreachBatch(count).trigger(availableNow=True)
-    stream.option("checkpointLocation", f"{directory}/checkpoint").start().awaitTermination()
+def second(spark: SparkSession, small: str, directory: str, limit: str, tables: str, commands: str) -> None:
+    stream(spark, small, directory, limit)
     for job, *words in json.loads(commands):
         _job(spark, parse([job, *words, small, "--format", "jsonl", "-o", f"{directory}/{job}"]))
-    print(json.dumps({"found": found, "streamed": sum(streamed)}), flush=True)
-    spark.stop()
+    lines: list[list[str]] = [[], []]
+    for run in lines:
+        write_tables(spark, parse(["tables", small, "-o", tables]), lambda: open_input(spark, small), run.append)
+    print(json.dumps(lines), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    name, *words = sys.argv[1:]
+    spark = session("cluster")
+    spark.sparkContext.setLogLevel("OFF")
+    if name == "first":
+        first(spark, *words)
+    else:
+        second(spark, *words)
+    spark.stop()

@@ -1,7 +1,8 @@
 """Spark's standalone cluster: a master and three workers, processes which share no directory, and logs in a store.
 
-The log is on a server of S3. Each worker has a directory of its own, and kproto from the content of the wheel, not from
-this repository; the packages of the extra are those of this environment.
+The logs and tables are on a server of S3. A worker is killed in a batch job, and a driver in a stream. Each worker has
+a directory of its own, and kproto from the content of the wheel, not from this repository; the packages of the extra
+are those of this environment.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -32,7 +35,7 @@ from tests.requirements import need_java
 from tests.spark import class_archive
 from tests.spark.scans import Command
 from tests.spark.settings import LOCAL
-from tests.stores.s3_server import BUCKET, bucket, environment, s3_server, upload
+from tests.stores.s3_server import BUCKET, bucket, configure, environment, s3_server, upload
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = GOLDEN / "logs" / "2.0.1"
@@ -40,7 +43,7 @@ HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 WORKERS = 3
 COMMANDS: list[list[str]] = {
-    "some": [["expiry"], ["lag"], ["assignments"]],  # a scan, a scan with the ends of all topics, and rows of a view
+    "some": [["lag"], ["assignments"]],  # a scan with the ends of all topics, and rows of a view
     "all": [[job, *(["--retention-minutes", "1440"] if job == "what-if" else [])] for job in JOBS],
 }[os.environ.get("KPROTO_CLUSTER_JOBS", "some")]
 """The jobs that run on the cluster; `tests/stores` runs all of them in one process on a log in a store."""
@@ -72,7 +75,9 @@ def logged(process: subprocess.Popen[str], pattern: str) -> str:
 
 
 @pytest.mark.slow  # starts a master, three workers and three executors
-def test_a_cluster_without_a_shared_directory_loses_a_worker_and_no_row(tmp_path: Path, run_embedded: Command) -> None:
+def test_a_cluster_without_a_shared_directory_loses_a_worker_a_driver_and_no_row(
+    tmp_path: Path, run_embedded: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     need_java()
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
@@ -81,7 +86,7 @@ def test_a_cluster_without_a_shared_directory_loses_a_worker_and_no_row(tmp_path
         wheel.extractall(installed)  # our own
     child = tmp_path / "child.py"
     child.write_text((ROOT / "tests/spark/cluster_child.py").read_text())
-    made = make_log(tmp_path / "log", 20_000, groups=200)
+    made, streamed = make_log(tmp_path / "log", 20_000, groups=200), commits_of(RECORDED)
     executors = f"{FAST_START} {os.environ.get(class_archive.OPTIONS, '')}"
     settings = LOCAL | {"spark.executor.extraJavaOptions": executors, "spark.executor.memory": "512m"}
     settings |= {"spark.ui.enabled": "false"}
@@ -106,20 +111,39 @@ def test_a_cluster_without_a_shared_directory_loses_a_worker_and_no_row(tmp_path
             logged(worker, "(Successfully registered) with master")
         submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", address]
         submit += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-        logs = [f"s3://{BUCKET}/big", f"s3a://{BUCKET}/small", str(tmp_path), json.dumps(COMMANDS)]
-        done = subprocess.run(
-            [*submit, child, *logs], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+        small, tables = f"s3a://{BUCKET}/small", f"s3://{BUCKET}/tables"
+        common = [small, str(tmp_path), str(len(streamed) // 3)]
+        of_driver: dict[str, Any] = {"cwd": tmp_path, "env": variables, "capture_output": True, "text": True}
+        drivers = [
+            subprocess.run([*submit, child, *words], check=False, **of_driver)
+            for words in (["first", f"s3://{BUCKET}/big", *common], ["second", *common, tables, json.dumps(COMMANDS)])
+        ]
+        assert [driver.returncode for driver in drivers] == [-signal.SIGKILL, 0], drivers[1].stderr[-3000:]
         ended = [worker.poll() for worker in workers]
+        configure(monkeypatch, environment(port))
+        for job in ("latest", "rates"):
+            of_log = run_embedded(job, RECORDED, "--format", "jsonl")
+            assert run_embedded(job, tables, "--format", "jsonl")[:2] == (0, of_log[1])
     assert sorted(ended, key=str) == [-9, None, None]
-    printed = json.loads(done.stdout.splitlines()[-1])
-    assert sum(row["rows"] for row in printed["found"]) == made
-    assert {row["kproto"] for row in printed["found"]} == {str(installed / "kproto" / "__init__.py")}
-    assert len({row["executor"] for row in printed["found"]}) >= 2
-    (partition,) = find_partitions(str(RECORDED))
-    commits = RangeReader(OffsetRange(partition, 0, None), View.COMMITS)
-    assert printed["streamed"] == sum(len(decoded.rows) for decoded in commits if decoded.rows is not None) > 0
+    found, lines = (json.loads(driver.stdout.splitlines()[-1]) for driver in drivers)
+    assert sum(row["rows"] for row in found) == made
+    assert {row["kproto"] for row in found} == {str(installed / "kproto" / "__init__.py")}
+    assert len({row["executor"] for row in found}) >= 2
+    batches = [json.loads(line) for line in (tmp_path / "streamed").read_text().splitlines()]
+    assert [number for number, _ in batches][:3] == [0, 1, 1], "the second driver repeats what the first had not ended"
+    assert batches[1] == batches[2]
+    assert [offset for _, offsets in dict(batches).items() for offset in offsets] == streamed
+    assert lines[1][-3:] == [f"{name}: 0 rows added" for name in ("commits", "group_metadata", "log_batches")]
+    assert f"commits: {len(streamed)} rows added" in lines[0]
     for command in COMMANDS:
         rows = run_embedded(*command, RECORDED, "--format", "jsonl")[1]
         assert (tmp_path / command[0]).read_text() == rows, command
+
+
+def commits_of(log: Path) -> list[int]:
+    """Return the offsets of the commits in a log of one partition."""
+    (partition,) = find_partitions(str(log))
+    commits = RangeReader(OffsetRange(partition, 0, None), View.COMMITS)
+    return [
+        offset for decoded in commits if decoded.rows is not None for offset in decoded.rows["log_offset"].to_pylist()
+    ]

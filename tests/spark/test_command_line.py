@@ -60,6 +60,7 @@ def test_requested_retentions_and_what_was_read(run_embedded: Command) -> None:
         (["tables", "x", "-o", "y", "--command-config", "z"], "tables: --command-config needs --from-kafka"),
         (["tables", "-o", "y", "--from-kafka", "a:1", "--compact"], "kproto.spark tables: --compact needs --once"),
         (["tables", "-o", "y", "--from-kafka", "a:1", "--command-config", "/nowhere"], "No such file or directory"),
+        (["tables", "-o", "s3://b/x", "--from-kafka", "a:1"], "give a local directory, or --format delta"),
         (["tables", "x", "-o", "y", "--format", "orc"], "argument --format: invalid choice: 'orc' (choose from"),
         (["latest", "x", "--jars", "/nowhere.jar"], "latest: argument --jars: '/nowhere.jar': no such file"),
         (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0; it holds"),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import pytest
+
 BUCKET = "logs"
 
 
@@ -24,6 +26,16 @@ def environment(port: int) -> dict[str, str]:
     """Return fsspec's configuration for the server, as the environment of a process has it."""
     keys = {"KEY": "tester", "SECRET": "secret", "ENDPOINT_URL": f"http://127.0.0.1:{port}"}
     return {f"FSSPEC_S3_{name}": value for name, value in keys.items()}
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    """Configure fsspec as the environment of a new process would."""
+    from fsspec.config import conf, set_conf_env
+
+    monkeypatch.setattr("fsspec.config.conf", conf)
+    monkeypatch.delitem(conf, "s3", raising=False)
+    monkeypatch.setitem(conf, "s3", {})
+    set_conf_env(conf, variables)
 
 
 @contextmanager

@@ -1,0 +1,106 @@
+"""The files of tables in an object store, as the workers write and read them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from functools import partial
+from io import BytesIO
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kproto.logs.locations import location
+from kproto.logs.remote import WRITE_BYTES, RemotePath
+from kproto.spark.store_manifest import DataFile
+from kproto.spark.tables import DATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kproto.arrow.schemas import Table
+    from kproto.spark.tables import Growing
+
+    Batches = Iterator[pa.RecordBatch]
+
+
+def read_files(batches: Batches, schema: pa.Schema) -> Batches:
+    """Yield the rows of the files that rows with their `uri` name."""
+    for batch in batches:
+        yield from _read(batch["uri"].to_pylist(), schema)
+
+
+def table_of_files(uris: Iterable[str], schema: pa.Schema) -> pa.Table:
+    """Return the rows of files."""
+    return pa.Table.from_batches(_read(uris, schema), schema)
+
+
+def _read(uris: Iterable[str], schema: pa.Schema) -> Batches:
+    for uri in uris:
+        file = pq.ParquetFile(BytesIO(location(uri).read_bytes()))
+        for batch in file.iter_batches():
+            names = set(batch.schema.names)
+            columns = [
+                batch[one.name].cast(one.type) if one.name in names else pa.nulls(len(batch), one.type)
+                for one in schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def write_files(batches: Batches, folder: str, version: int, table: Table, grown: Growing | None) -> Batches:
+    """Write rows to one file for each date, or to one if they have none; yield each `DataFile` as JSON."""
+    schema = table.arrow()
+    files: dict[str, _OpenFile] = {}
+    for batch in batches:
+        for below, rows in _by_date(batch):
+            if below not in files:
+                files[below] = _OpenFile(schema, grown)
+            files[below].add(rows)
+    for below, file in files.items():
+        made = file.upload(folder, f"{below}{version:020}-{uuid.uuid4()}.parquet")
+        yield pa.RecordBatch.from_pydict({"file": [json.dumps(made)]})
+
+
+def _by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield rows with the folder that they belong to."""
+    if DATE not in batch.schema.names:
+        yield "", batch
+        return
+    for day in batch[DATE].unique():
+        yield f"{DATE}={day.as_py().isoformat()}/", batch.filter(pc.equal(batch[DATE], day))
+
+
+class _OpenFile:
+    """A file that is being made, on this machine: it is not in memory as a whole."""
+
+    def __init__(self, schema: pa.Schema, grown: Growing | None) -> None:
+        self._schema = schema
+        self._grown = grown
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # `upload` closes it
+        self._writer = pq.ParquetWriter(self._file, schema, compression="zstd")
+        self._rows = 0
+        self._marks: dict[tuple[Any, ...], int] = {}
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._writer.write_batch(rows.select(self._schema.names).cast(self._schema))
+        self._rows += len(rows)
+        if self._grown is not None:
+            last = self._grown.last
+            highest = pa.Table.from_batches([rows]).group_by(self._grown.partition).aggregate([(last, "max")])
+            for row in highest.to_pylist():
+                key = tuple(row[name] for name in self._grown.partition)
+                self._marks[key] = max(row[f"{last}_max"], self._marks.get(key, -1))
+
+    def upload(self, folder: str, path: str) -> DataFile:
+        """End the file, and make it appear in the store."""
+        with self._file:
+            self._writer.close()
+            size = self._file.tell()
+            self._file.seek(0)
+            target = location(f"{folder}/{path}")
+            assert isinstance(target, RemotePath), "these tables are in stores"
+            target.write(iter(partial(self._file.read, WRITE_BYTES), b""))
+        return DataFile(path, size, self._rows, [[*key, mark] for key, mark in sorted(self._marks.items())])
