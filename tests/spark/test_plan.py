@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from kproto.logs.ranges import OffsetRange
 from kproto.records.control import ControlType
 from kproto.spark.source.plan import parts_of
+from kproto.spark.source.scan_rows import BATCH_ROWS, combined
 from kproto.spark.source.tail import LogTail
 from kproto.spark.source.task import tasks_of
 from tests.arrow.living_log import LivingLog
@@ -61,3 +64,15 @@ def test_small_parts_are_combined(log: LivingLog) -> None:
     tasks = tasks_of(parts, 4 * size)
     assert [len(task.ranges) for task in tasks] == [4, 4, 2]
     assert [one for task in tasks for one in task.ranges] == [part.range for part in parts]
+
+
+def test_small_batches_of_a_scan_are_combined_in_order() -> None:
+    sizes = [1, 2, BATCH_ROWS, 3, BATCH_ROWS + 5, *[1] * BATCH_ROWS, 4]
+    ends = list(accumulate(sizes))
+    batches = [
+        pa.record_batch({"n": pa.array(range(end - size, end)), "s": pa.nulls(size, pa.struct({"x": pa.int32()}))})
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+    found = list(combined(iter(batches)))
+    assert [len(batch) for batch in found] == [3, BATCH_ROWS, 3, BATCH_ROWS + 5, BATCH_ROWS, 4]
+    assert [number for batch in found for number in batch["n"].to_pylist()] == list(range(ends[-1]))

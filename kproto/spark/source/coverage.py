@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from kproto.logs.ranges import OffsetRange
 
 
+_SCHEMA = COVERAGE.arrow()
+
+
 def coverage_row(wanted: OffsetRange, reader: RangeReader) -> pa.RecordBatch:
     """Return the row of `COVERAGE` of a range that a reader has read and checked to its end."""
     counts, blocks = reader.counts, reader.blocks
@@ -36,4 +39,4 @@ def coverage_row(wanted: OffsetRange, reader: RangeReader) -> pa.RecordBatch:
         "earliest_ts": None if counts.earliest_ms is None else micros(counts.earliest_ms),
         "latest_ts": None if counts.latest_ms is None else micros(counts.latest_ms),
     }
-    return pa.RecordBatch.from_pylist([row], schema=COVERAGE.arrow())
+    return pa.RecordBatch.from_pylist([row], schema=_SCHEMA)

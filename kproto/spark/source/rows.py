@@ -15,7 +15,7 @@ from kproto.arrow.reading import RangeReader
 from kproto.arrow.share_state_rows import share_state_rows
 from kproto.arrow.transaction_rows import transaction_rows
 from kproto.spark.source.coverage import coverage_row
-from kproto.spark.source.scan_rows import scan_rows
+from kproto.spark.source.scan_rows import combined, scan_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[s
                 yield coverage_row(wanted, reader)
         case "scan":
             assert options.scan is not None, "the options were checked"
-            yield from scan_rows(ranges, options, options.scan)
+            yield from combined(scan_rows(ranges, options, options.scan))
         case "latest" | "candidates":
             yield from _last_rows(ranges, options, groups)
         case _:

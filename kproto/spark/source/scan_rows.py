@@ -31,6 +31,38 @@ if TYPE_CHECKING:
 POSITIONS = {COMMITS.name: "log_offset", GROUP_METADATA.name: "log_offset", LOG_BATCHES.name: "last_offset"}
 
 
+BATCH_ROWS = 4096
+"""Fewer rows are combined with the next: a batch of a scan has 60 arrays, which take 200 kB even if it has one row, and
+a log of many small partitions has thousands of such batches."""
+_COMMITS = COMMITS.arrow()
+_FIELDS = {nested.name: list(nested.arrow()) for nested in NESTED}
+
+
+def combined(batches: Batches) -> Batches:
+    """Yield the rows, in order, in batches of at least `BATCH_ROWS`, but for the last one before a large one."""
+    small: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        is_large = len(batch) >= BATCH_ROWS
+        if not is_large:
+            small.append(batch)
+            count += len(batch)
+        if small and (is_large or count >= BATCH_ROWS):
+            yield _one(small)
+            small, count = [], 0
+        if is_large:
+            yield batch
+    if small:
+        yield _one(small)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return batch
+
+
 def scan_rows(ranges: Sequence[OffsetRange], options: Options, scan: Scan) -> Batches:
     """Yield the rows of ranges; with a folder, write them, and yield the coverage.
 
@@ -110,11 +142,10 @@ def _row_batch(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a table as rows of a scan."""
     count = len(rows)
     columns = [pa.repeat(table.name, count)]
-    commits = COMMITS.arrow()
-    columns += rows.columns if table is COMMITS else [pa.nulls(count, one.type) for one in commits]
-    names = [ROW_OF, *commits.names]
+    columns += rows.columns if table is COMMITS else [pa.nulls(count, one.type) for one in _COMMITS]
+    names = [ROW_OF, *_COMMITS.names]
     for nested in NESTED:
-        fields = list(nested.arrow())
+        fields = _FIELDS[nested.name]
         is_it = nested is table
         columns.append(
             pa.StructArray.from_arrays(rows.columns, fields=fields) if is_it else pa.nulls(count, pa.struct(fields))
