@@ -32,10 +32,12 @@ from kproto.messages.k01_fetch import (
     NodeEndpoint,
 )
 from kproto.messages.k01_fetch import PartitionData as PartitionResponse
+from kproto.records.compression import Compression
 from kproto_server.deferred import Completion, DelayedOperation, at_turn
 from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
+from kproto_server.partition_log.log_config import log_config
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ FOLLOWERS_SINCE = 11
 DIVERGENCE_SINCE = 12
 """The version from which on a fetcher may send the epoch of its last record, and receives the diverging epoch."""
 IDS_SINCE = 13
+ZSTD_SINCE = 10
 LEADER_HINTS_SINCE = 16
 """The version from which on the response names the leader that the client should fetch from (KIP-951)."""
 
@@ -102,15 +105,21 @@ class FetchBehavior(VersionBehavior):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     @cached_property
-    def aborted_transactions_of_missing_partition(self) -> tuple[()] | None:
-        """The list of aborted transactions for a partition that does not exist: empty from 3.0 on, before null
-        (measured on 2.8.2 and 3.0.2)."""
+    def aborted_transactions_beside_error(self) -> tuple[()] | None:
+        """The list of aborted transactions for a partition that does not exist, or whose records the version cannot
+        have: empty from 3.0 on, before null (measured on 2.8.2, 3.0.2 and 3.9.2)."""
         return () if self.at_least(3, 0) else None
 
     @cached_property
     def records_beside_error(self) -> bytes | None:
         """The records if they cannot be converted: null from 3.0 on, before empty (measured on 2.8.2 and 3.0.2)."""
         return None if self.at_least(3, 0) else b""
+
+    @cached_property
+    def refuses_topics_with_zstd(self) -> bool:
+        """Whether a version below v10 gets UNSUPPORTED_COMPRESSION_TYPE for a topic whose `compression.type` is zstd
+        (KIP-110; measured on 2.1.1, 2.8.2, 3.9.2 and, without it, 4.0.0 and 4.4.0)."""
+        return self.at_least(2, 1) and not self.at_least(4, 0)
 
     @cached_property
     def returns_last_stable_offset_to_all(self) -> bool:
@@ -310,7 +319,10 @@ def _partition(
     partition = topic and topic.partition(fetch.partition)
     if not partition:
         return _missing(fetch, context.behavior(FetchBehavior).unknown_topic_error(context.api_version), context)
+    assert topic is not None, "it has the partition"
     error = _error(partition, fetch, context)
+    if error != ErrorCode.NOT_LEADER_OR_FOLLOWER and _has_unknown_compression(topic, context):
+        return _not_compressed_for(partition, fetch, context)
     if error:
         return Read(_failed(partition, fetch, error, context), is_missing=False)
     diverging = _diverging(partition, fetch, context)
@@ -319,10 +331,9 @@ def _partition(
     try:
         records = _records(partition, fetch, end_offset, budget, context) if diverging == NO_DIVERGENCE else b""
     except (DecodeError, MissingPackage):  # a batch that cannot be converted
-        records, error = None, ErrorCode.UNKNOWN_SERVER_ERROR
+        return _not_compressed_for(partition, fetch, context, ErrorCode.UNKNOWN_SERVER_ERROR)
     if records is None:
-        failed = _failed(partition, fetch, error or ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
-        return Read(failed.replace(records=context.behavior(FetchBehavior).records_beside_error), is_missing=False)
+        return _not_compressed_for(partition, fetch, context)
     has_stable_offset = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
     return Read(
         PartitionResponse(
@@ -339,6 +350,29 @@ def _partition(
         ),
         is_missing=False,
     )
+
+
+def _has_unknown_compression(topic: Topic, context: RequestContext) -> bool:
+    """Return whether the topic's codec is one that the version of the request does not know."""
+    return (
+        context.api_version < ZSTD_SINCE
+        and context.behavior(FetchBehavior).refuses_topics_with_zstd
+        and log_config(context.settings.of(context.node.node_id), topic.configs).compression is Compression.ZSTD
+    )
+
+
+def _not_compressed_for(
+    partition: Partition,
+    fetch: FetchPartition,
+    context: RequestContext,
+    error: ErrorCode = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+) -> Read:
+    """Return the error of records that the version of the request cannot have."""
+    behavior = context.behavior(FetchBehavior)
+    failed = _failed(partition, fetch, error, context).replace(
+        records=behavior.records_beside_error, aborted_transactions=behavior.aborted_transactions_beside_error
+    )
+    return Read(failed, is_missing=False)
 
 
 def _aborted(data: PartitionData, offset: int, end_offset: int, size: int) -> tuple[AbortedTransaction, ...]:
@@ -410,7 +444,7 @@ def _missing(fetch: FetchPartition, error: int, context: RequestContext) -> Read
         partition_index=fetch.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
-        aborted_transactions=context.behavior(FetchBehavior).aborted_transactions_of_missing_partition,
+        aborted_transactions=context.behavior(FetchBehavior).aborted_transactions_beside_error,
         records=b"",
     )
     return Read(data, is_missing=True)
