@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from kproto_server.conformance.verdict import Grade
 from kproto_server.faults.rule import FaultRule
 from kproto_server.handlers import k12_heartbeat
 from tests.commandline.commands import kproto
+from tests.docs.texts import ROOT
 from tests.waiting import LIMIT_S
 
 
@@ -57,6 +59,14 @@ def test_a_broker_that_is_not_there_and_wrong_options_are_one_line() -> None:
     for words in (["127.0.0.1:1"], [], ["localhost"], ["h:1", "--as", "1.2"], ["h:1", "--only", "nothing"]):
         run = kproto("conform", "broker", *words)
         assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+
+
+def test_each_case_has_a_rule_of_the_page() -> None:
+    rules = set(re.findall(r"^### (\w+-\d+)$", (ROOT / "server/RULES.md").read_text(), re.M))
+    assert {case.rule for case in BROKER_CASES.values()} <= rules
+    listed = kproto("conform", "broker", "--list").stdout
+    assert "fetch-first-batch\n    Fetch of at most one byte" in listed
+    assert "KIP-74: the first batch is whole (rule BA-72)\n" in listed
 
 
 def test_the_file_is_what_the_recording_script_writes() -> None:

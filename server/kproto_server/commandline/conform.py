@@ -128,7 +128,7 @@ def _broker(arguments: Sequence[str]) -> int:
                 raise BROKER.error(f"--only: no case {name!r}: kproto conform broker --list names them")
         cases = [case for case in cases if case.name.startswith(tuple(names))]
     if "--list" in given:
-        write(sys.stdout, "".join(f"{each.name}\n    {each.text}\n    {each.reference}\n" for each in cases))
+        write(sys.stdout, "".join(f"{each.name}\n    {each.text}\n    {each.shown_reference}\n" for each in cases))
         return 0
     host, _, port = rest[0].rpartition(":") if len(rest) == 1 else ("", "", "")
     if not host or not port.isdecimal() or not 0 < int(port) < PORTS:

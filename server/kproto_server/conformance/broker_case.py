@@ -35,6 +35,8 @@ class BrokerCase(NamedTuple):
     text: str
     """What is sent, in a sentence."""
     reference: str
+    rule: str
+    """Its number in `server/RULES.md`."""
     request: Callable[[Names, int], Request] | None = None
     """Makes the request of a version."""
     api_key: int = -1
@@ -46,3 +48,7 @@ class BrokerCase(NamedTuple):
     """The request cannot be written in an older version."""
     left_out: frozenset[str] = frozenset()
     """Fields of the response that vary from run to run."""
+
+    @property
+    def shown_reference(self) -> str:
+        return f"{self.reference} (rule {self.rule})"

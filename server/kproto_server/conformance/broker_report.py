@@ -43,5 +43,6 @@ def run_on_broker(
             if not both:
                 grade, reason = Grade.NOT_OFFERED, f"the broker and {release} share no version of this request"
             seen = Seen(both, seconds=time.monotonic() - start, requests=found)
-            verdicts.append(Verdict(ClientCase(case.name, case.text, case.reference), grade, reason, seen))
+            shown = ClientCase(case.name, case.text, case.shown_reference)
+            verdicts.append(Verdict(shown, grade, reason, seen))
     return ClientReport(f"{host}:{port} as Kafka {release}", (), verdicts, "broker")
