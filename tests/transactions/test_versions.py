@@ -21,6 +21,7 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.messages.k65_describe_transactions import DescribeTransactionsRequest
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.observation.error_codes import error_codes
@@ -123,6 +124,20 @@ def test_partitions_that_are_no_part_of_a_transaction_are_not_verified(release: 
     (transaction,) = request.transactions
     request = request.replace(transactions=(transaction.replace(verify_only=True),))
     assert error_codes(producer.connection.ask(request, 4)) == [expected]
+
+
+@pytest.mark.parametrize(("release", "keeps"), [("3.9", True), ("4.0", True), ("4.1", False), ("4.4", False)])
+def test_a_new_producer_keeps_the_start_of_the_last_transaction(release: str, keeps: bool) -> None:
+    """TransactionMetadata.completeTransitionTo; measured on 3.9.2, 4.0.0 and 4.4.0."""
+    producer = Producer(release, level=0)
+    assert producer.errors(24, 3) == []
+    init = InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000)
+    assert error_codes(producer.connection.ask(init, 4)) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    assert error_codes(producer.connection.ask(init, 4)) == []
+    response: Any = producer.connection.ask(DescribeTransactionsRequest(transactional_ids=("a",)), 0)
+    (state,) = response.transaction_states
+    assert state.transaction_state == "Empty"
+    assert (state.transaction_start_time_ms >= 0) == keeps
 
 
 @pytest.mark.parametrize(("release", "expected"), [("3.6", []), ("3.7", [ErrorCode.INVALID_TXN_STATE])])

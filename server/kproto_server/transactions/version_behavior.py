@@ -29,9 +29,9 @@ class TransactionBehavior(VersionBehavior):
 
     @cached_property
     def keeps_start_of_last_transaction(self) -> bool:
-        """Whether a transactional id without a transaction has the start of its last one (measured on 3.9.2 and
-        4.0.0)."""
-        return not self.at_least(4, 0)
+        """Whether a transactional id without a transaction has the start of its last one: up to 4.0, where
+        TransactionMetadata.completeTransitionTo leaves it for Empty (measured on 3.9.2, 4.0.0 and 4.4.0)."""
+        return not self.at_least(4, 1)
 
     @cached_property
     def internal_topic_error(self) -> ErrorCode:
