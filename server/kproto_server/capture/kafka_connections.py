@@ -15,6 +15,7 @@ from kproto import registry
 from kproto.errors import ProtocolError
 from kproto.framing import FRAME_SIZE_MAX
 from kproto.headers import read_request_header
+from kproto.messages import APIS
 from kproto_server.capture.packet_files import packets
 from kproto_server.capture.segments import segment
 from kproto_server.capture.streams import NOT_KNOWN, Connections
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS, API_VERSION_MAX = 18, 100
 """ApiVersions is recognized up to this version: clients begin with their newest."""
+SIZE_BYTES = 4
 HEADER_MIN_BYTES = 8
 """Bytes of the shortest request, without its size."""
 RESPONSE_MIN_BYTES = 4
@@ -71,6 +73,8 @@ class KafkaConnections:
     def __init__(self, new_conversation: NewConversation) -> None:
         self.new_conversation: NewConversation = new_conversation
         self.packet_count: int = 0
+        self.time_ns: int = 0
+        """The time of the packet that is read."""
         self.connection_count: int = 0
         """Connections of Kafka."""
         self.tls_count: int = 0
@@ -97,6 +101,7 @@ class KafkaConnections:
         connections = self._connections
         for packet in packets(stream):
             self.packet_count += 1
+            self.time_ns = packet.time_ns
             found = segment(packet)
             if found is not None:
                 connections.add(found, packet.time_ns)
@@ -127,7 +132,8 @@ class _Connection:
         self._is_synchronized = [opener != NOT_KNOWN] * 2
         """For each side, whether the next byte is at a known position of a frame."""
         self._candidates: tuple[list[bytes], list[bytes]] = ([], [])
-        """For each side, the segments from one on that may begin with a request, as long as the opener is not known."""
+        """For each side, the segments from one on that may begin with a request, as long as the opener is not known; of
+        an opener, those that are the beginning of a header."""
         self._conversation: Conversation | None = None
         """None: no request has come."""
         self._has_tls = False
@@ -140,11 +146,15 @@ class _Connection:
         elif self._client == NOT_KNOWN:
             self._find_client(side, data)
         elif side == self._client and not self._is_other:  # what a server says first is no Kafka
-            if begins_request(data):
-                self._read(self._begin(side), side, data)
+            beginning = b"".join((*self._candidates[side], data))
+            if begins_request(beginning):
+                self._candidates[side].clear()
+                self._read(self._begin(side), side, beginning)
+            elif _may_begin_request(beginning):  # a client may send the size of its first request alone
+                self._candidates[side].append(data)
             else:
                 self._is_other = True
-                self._note_tls(data)
+                self._note_tls(beginning)
 
     def missing(self, side: int, count: int) -> None:
         self._candidates[side].clear()
@@ -203,16 +213,33 @@ class _Connection:
 def begins_request(data: bytes) -> bool:
     """Return whether bytes begin with the size and the header of a request that kproto knows."""
     size = int.from_bytes(data[:4], "big")
-    if not HEADER_MIN_BYTES <= size <= FRAME_SIZE_MAX:
-        return False
-    key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
-    if version not in registry.versions(key) and not (key == API_VERSIONS and version <= API_VERSION_MAX):
+    if len(data) < HEADER_MIN_BYTES or not _may_be_request(data, size):
         return False
     try:
         header = read_request_header(data[4 : 4 + size])
     except ProtocolError:
         return False
     return header.client_id is None or header.client_id.isprintable()
+
+
+def _may_begin_request(data: bytes) -> bool:
+    """Return whether further bytes may make these the beginning of a request, as of `begins_request`."""
+    if len(data) < SIZE_BYTES:
+        return int.from_bytes(data.ljust(SIZE_BYTES, b"\0"), "big") <= FRAME_SIZE_MAX
+    size = int.from_bytes(data[:SIZE_BYTES], "big")
+    return len(data) < SIZE_BYTES + size and _may_be_request(data, size)
+
+
+def _may_be_request(data: bytes, size: int) -> bool:
+    """Return whether size, API and version, as far as they are there, are those of a request."""
+    if not HEADER_MIN_BYTES <= size <= FRAME_SIZE_MAX:
+        return False
+    if len(data) < HEADER_MIN_BYTES:
+        return True
+    key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
+    if key not in APIS:
+        return False
+    return version in registry.versions(key) or (key == API_VERSIONS and version <= API_VERSION_MAX)
 
 
 def _responds_to(data: bytes, request: bytes) -> bool:
