@@ -18,7 +18,10 @@ from kproto_server.releases.kafka_version import kafka_version_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
 
-NAMES = "use run, serve, audit, proxy, replay, diff, log, report, scenario, conform or completion, see kproto --help"
+NAMES = (
+    "use run, serve, audit, proxy, capture, replay, diff, log, report, scenario, conform or completion, "
+    "see kproto --help"
+)
 
 
 def error_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -31,8 +31,8 @@ def new_exchanges(
     )
 
 
-def asked(request: Request, version: int, correlation_id: int = 1) -> bytes:
-    return request_frame(request, version, correlation_id=correlation_id, client_id="app")
+def asked(request: Request, version: int, correlation_id: int = 1, client_id: str = "app") -> bytes:
+    return request_frame(request, version, correlation_id=correlation_id, client_id=client_id)
 
 
 def response(value: Response, version: int, correlation_id: int = 1) -> bytes:

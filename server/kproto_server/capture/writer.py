@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kproto_server.capture.segments import ACK, FIN, RAW, SYN, TCP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from io import BufferedWriter
 
     from kproto_server.capture.segments import Endpoint
@@ -43,7 +44,14 @@ class CaptureFile:
         OSError: the file cannot be made; each method, too: it cannot be written.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, now_ns: Callable[[], int] = time.time_ns) -> None:
+        """Begin the file.
+
+        Args:
+            path: a file that exists is replaced.
+            now_ns: returns the time of packets for which none is given.
+        """
+        self.now_ns: Callable[[], int] = now_ns
         self._file: BufferedWriter = open(path, "wb", opener=_private)  # noqa: SIM115 (`close` closes it)
         self._file.write(HEADER)
         self.flush()
@@ -112,7 +120,7 @@ class CapturedConnection:
             ip = ip[:10] + _checksum(ip) + ip[12:]
         else:
             ip = struct.pack(">IHBB16s16s", 6 << 28, size, TCP, TTL, source, destination)
-        self._file.packet(ip + tcp + payload, time.time_ns() if time_ns is None else time_ns)
+        self._file.packet(ip + tcp + payload, self._file.now_ns() if time_ns is None else time_ns)
 
 
 def _private(path: str, flags: int) -> int:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 INTERRUPTED = 130
 ALL_COMMANDS = (
-    "use run, serve, audit, proxy, replay, diff, log, report, scenario, conform or completion, see kproto --help"
+    "use run, serve, audit, proxy, capture, replay, diff, log, report, scenario, conform or completion, "
+    "see kproto --help"
 )
 
 HELP = """usage: kproto COMMAND [options]
@@ -33,6 +34,7 @@ commands:
   serve [options]           run a broker until Ctrl-C
   audit FILE...             report on clients from request logs or captured traffic
   proxy --upstream BROKER   report on the clients of a real cluster from in front of it
+  capture FILE...           copy the connections of Kafka out of captured traffic
   replay FILE HOST:PORT     send captured requests to a broker and compare its responses
   diff A B                  compare the responses in two captures
   log dump DIR              print a coordinator's log, of kproto or Kafka
@@ -89,6 +91,10 @@ def _command(words: list[str]) -> int:
             return _audit(rest)
         case ["proxy", *rest]:
             return _proxy(rest)
+        case ["capture", *rest]:
+            from kproto_server.commandline.capture import capture
+
+            return capture(rest)
         case ["replay", *rest]:
             from kproto_server.commandline.replay import replay
 

@@ -164,6 +164,16 @@ PROXY = Command(
         LOG_LEVEL,
     ),
 )
+CAPTURE = Command(
+    "capture",
+    "Copy the connections of Kafka out of captures of the network (pcap or pcapng, also .gz), in one pcap file: whole\n"
+    "requests and responses without lost, repeated or unordered packets, and without other traffic.",
+    "FILE [FILE ...]",
+    (
+        Option("--output", "FILE", "the pcap file to write; only its owner may read it"),
+        Option("--client-id", "ID", "only connections of this client id; may be repeated", repeats=True),
+    ),
+)
 REPLAY = Command(
     "replay",
     "Send the requests of a capture (pcap or pcapng) to a broker as their client, in their order, with the ids that\n"
@@ -193,6 +203,7 @@ COMMANDS = {
     "run": RUN,
     "audit": AUDIT,
     "proxy": PROXY,
+    "capture": CAPTURE,
     "replay": REPLAY,
     "diff": DIFF,
     "completion": COMPLETION,

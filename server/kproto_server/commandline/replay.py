@@ -59,7 +59,7 @@ def replay(words: Sequence[str]) -> int:
     )
     report = _report_file(REPLAY, given)
     try:
-        connections = _read(REPLAY, path, lambda stream: read(stream, found))
+        connections = read_capture(REPLAY, path, lambda stream: read(stream, found))
     except CannotReplay as error:
         raise REPLAY.error(str(error)) from None
     finally:
@@ -88,7 +88,7 @@ def diff(words: Sequence[str]) -> int:
     if len(rest) != 2:
         raise DIFF.error("give two captures: A B")
     report = _report_file(DIFF, given)
-    one, other = (_read(DIFF, path, Responses) for path in rest)
+    one, other = (read_capture(DIFF, path, Responses) for path in rest)
     for path, responses in zip(rest, (one, other), strict=True):
         if not responses.response_count:
             raise DIFF.error(f"no response of Kafka in {path!r}")
@@ -123,7 +123,7 @@ def _report_file(command: Command, given: Given) -> str | None:
     return path
 
 
-def _read(command: Command, path: str, action: Callable[[Any], T]) -> T:
+def read_capture(command: Command, path: str, action: Callable[[Any], T]) -> T:
     """Return what an action makes of a file.
 
     Raises:

@@ -78,8 +78,8 @@ class Listener:
     def responded(self, conversation: Conversation, exchange: Exchange) -> None:
         """Take notice of the response to a request."""
 
-    def ended(self, conversation: Conversation) -> None:
-        """Take notice of the end of a connection."""
+    def ended(self, conversation: Conversation, *, is_by_broker: bool) -> None:
+        """Take notice of the end of a connection, or of the capture."""
 
 
 class Conversation:
@@ -101,7 +101,7 @@ class Conversation:
         return [exchange.correlation_id for exchange in self.pending]
 
     def end(self, *, is_by_broker: bool) -> None:
-        self.listener.ended(self)
+        self.listener.ended(self, is_by_broker=is_by_broker)
 
 
 def read(stream: BinaryIO, listener: Listener) -> KafkaConnections:
@@ -110,6 +110,14 @@ def read(stream: BinaryIO, listener: Listener) -> KafkaConnections:
     Raises:
         BadCapture: it is no capture, or damaged.
     """
+    connections = connections_of(listener)
+    connections.read(stream)
+    connections.end()
+    return connections
+
+
+def connections_of(listener: Listener) -> KafkaConnections:
+    """Return the connections of captures that are still to be read; the listener takes notice as of `read`."""
     count = 0
 
     def new_conversation(client: Endpoint, broker: Endpoint) -> Conversation:
@@ -117,10 +125,7 @@ def read(stream: BinaryIO, listener: Listener) -> KafkaConnections:
         count += 1
         return Conversation(count, client, broker, listener)
 
-    connections = KafkaConnections(new_conversation)
-    connections.read(stream)
-    connections.end()
-    return connections
+    return KafkaConnections(new_conversation)
 
 
 class _Whole(Cutter[Never]):

@@ -167,7 +167,7 @@ class Replay(Listener):
             response = replayed.receive(exchange.correlation_id)
         return response
 
-    def ended(self, conversation: Conversation) -> None:
+    def ended(self, conversation: Conversation, *, is_by_broker: bool) -> None:
         replayed = self._connections.pop(conversation.number, None)
         if replayed is not None:
             replayed.end()
