@@ -56,7 +56,8 @@ def test_faults_in_a_patched_broker_are_found_by_name(monkeypatch: pytest.Monkey
 
 
 def test_a_broker_that_is_not_there_and_wrong_options_are_one_line() -> None:
-    for words in (["127.0.0.1:1"], [], ["localhost"], ["h:1", "--as", "1.2"], ["h:1", "--only", "nothing"]):
+    hostile = ["h:1", "--only", "huge-array", "--harmless"]
+    for words in (["127.0.0.1:1"], [], ["localhost"], ["h:1", "--as", "1.2"], ["h:1", "--only", "nothing"], hostile):
         run = kproto("conform", "broker", *words)
         assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
 
@@ -67,6 +68,13 @@ def test_each_case_has_a_rule_of_the_page() -> None:
     listed = kproto("conform", "broker", "--list").stdout
     assert "fetch-first-batch\n    Fetch of at most one byte" in listed
     assert "KIP-74: the first batch is whole (rule BA-72)\n" in listed
+
+
+def test_hostile_frames_are_left_out_of_harmless_cases() -> None:
+    listed = kproto("conform", "broker", "--list", "--harmless").stdout
+    names = set(re.findall(r"^(\S+)$", listed, re.M))
+    hostile = {"unknown-api-key", "unknown-version", "malformed-body", "huge-array", "negative-size", "too-large-size"}
+    assert names == set(BROKER_CASES) - hostile
 
 
 def test_the_file_is_what_the_recording_script_writes() -> None:

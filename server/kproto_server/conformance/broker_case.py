@@ -42,6 +42,8 @@ class BrokerCase(NamedTuple):
     api_key: int = -1
     data: bytes = b""
     """What is sent instead of a request, with its size."""
+    is_hostile: bool = False
+    """Whether no client sends this frame, and a broker may end by it."""
     before: Callable[[Names], tuple[Request, int]] | None = None
     """Makes a request, with its version, that is sent first; its response does not count."""
     first_version: int = 0

@@ -160,6 +160,7 @@ _ALL = (
         f"{GUIDE}: a request that cannot be parsed closes the connection",
         "BA-6",
         data=bytes.fromhex("0000000e 03e7 0000 00000007 0004 74657374"),
+        is_hostile=True,
     ),
     BrokerCase(
         "unknown-version",
@@ -167,6 +168,7 @@ _ALL = (
         f"{GUIDE}: a request that cannot be parsed closes the connection",
         "BA-6",
         data=bytes.fromhex("0000000e 0003 0063 00000007 0004 74657374"),
+        is_hostile=True,
     ),
     BrokerCase(
         "malformed-body",
@@ -174,6 +176,7 @@ _ALL = (
         f"{GUIDE}: a request that cannot be parsed closes the connection",
         "BA-6",
         data=bytes.fromhex("0000000e 000a 0001 00000007 0004 74657374"),
+        is_hostile=True,
     ),
     BrokerCase(
         "huge-array",
@@ -181,6 +184,7 @@ _ALL = (
         f"{GUIDE}: a request that cannot be parsed closes the connection",
         "BA-6",
         data=bytes.fromhex("00000015 0009 0001 00000007 0004 74657374 0001 67 77359400"),
+        is_hostile=True,
     ),
     BrokerCase(
         "negative-size",
@@ -188,6 +192,7 @@ _ALL = (
         f"{GUIDE}: the connection is closed",
         "BA-1",
         data=bytes.fromhex("ffffffff 0012 0000"),
+        is_hostile=True,
     ),
     BrokerCase(
         "too-large-size",
@@ -195,6 +200,7 @@ _ALL = (
         "socket.request.max.bytes: the connection is closed",
         "BA-1",
         data=bytes.fromhex("7fffffff 0012 0000"),
+        is_hostile=True,
     ),
     BrokerCase(
         "metadata-unknown-topic",
@@ -406,5 +412,5 @@ _ALL = (
         20,
     ),
 )
-BROKER_CASES = {case.name: case for case in sorted((*_ALL, *RECORD_CASES), key=lambda case: case.request is None)}
-"""By name. The hostile frames come last: a broker may end by one."""
+BROKER_CASES = {case.name: case for case in sorted((*_ALL, *RECORD_CASES), key=lambda case: case.is_hostile)}
+"""By name. The hostile frames come last."""
