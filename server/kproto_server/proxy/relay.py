@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kproto_server.deferred import DelayedOperation
+from kproto_server.network.freed_memory import FreedMemory
 from kproto_server.network.transport import RESET_AT_CLOSE
 from kproto_server.proxy.faults import FaultedRequest
 from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
@@ -55,6 +56,7 @@ class Relay:
         """Set when responses have gone to the client."""
         self._received: bytes | None = received or None
         """The client's next bytes, empty at its end; None: they are still in the socket."""
+        self._freed_memory = FreedMemory()
         self.close_reason: str | None = None
         """Why a fault rule has closed the connection."""
         self.has_client_ended: bool = False
@@ -81,7 +83,7 @@ class Relay:
         """
         exchanges, size = self._exchanges, READ_MIN_BYTES
         while data := await self._requests(size):
-            size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
+            size = self._next_size(data, size)
             if self._captured is not None:
                 self._captured.sent(data)
             if not await self._pass_on(exchanges.requests.feed(data)):
@@ -104,12 +106,19 @@ class Relay:
         """
         exchanges, size, has_client = self._exchanges, READ_MIN_BYTES, True
         while data := await receive(self._broker, size):
-            size = READ_MAX_BYTES if len(data) == size else READ_MIN_BYTES
+            size = self._next_size(data, size)
             if self._captured is not None:
                 self._captured.received(data)
             pieces = exchanges.responses.feed(data)
             has_client = has_client and await send(self._client, pieces)
             self._progress.set()
+
+    def _next_size(self, data: bytes, size: int) -> int:
+        """Return the bytes of the read behind one of at most ``size`` bytes."""
+        if len(data) < size:
+            return READ_MIN_BYTES
+        self._freed_memory.keep_for(READ_MAX_BYTES)  # consuming through the proxy takes 1.3 times as long without
+        return READ_MAX_BYTES
 
     async def _next_progress(self) -> None:
         """Wait until further responses have gone to the client.
