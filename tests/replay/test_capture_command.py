@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,23 @@ def test_the_input_may_be_replaced(tmp_path: Path) -> None:
     assert 0 < path.stat().st_size < before
 
 
+def test_a_device_is_written_in_place_and_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    path, link, real = write(tmp_path, "all.pcap"), tmp_path / "link.pcap", tmp_path / "real.pcap"
+    link.symlink_to(real)
+    assert cli.main(["capture", str(path), "--output", str(link)]) == 0
+    assert link.is_symlink()
+    assert real.stat().st_size > 0
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert cli.main(["capture", str(path), "--output", str(pipe)]) == 0
+    reader.join(30)
+    assert pipe.is_fifo()
+    assert read == [real.read_bytes()]
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -135,4 +154,4 @@ def test_mistakes_are_one_line_and_leave_no_file(
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(error.format(**names))
     assert list(names["folder"].iterdir()) == []
-    assert not names["folder"].with_suffix(".partial").exists()
+    assert not list(tmp_path.glob("**/*.partial"))

@@ -6,14 +6,13 @@ The output gets its name when it is complete.
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kproto_server.commandline.broker_settings import last
 from kproto_server.commandline.commands import CAPTURE
 from kproto_server.commandline.output import write
+from kproto_server.commandline.output_file import completed
 from kproto_server.commandline.replay import read_capture
 from kproto_server.commandline.source_files import STANDARD_INPUT
 from kproto_server.replay.extracting import CannotWrite, Extraction
@@ -22,7 +21,6 @@ from kproto_server.report.phrases import plain, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PARTIAL = ".partial"
 CLIENT_IDS_SHOWN = 5
 
 
@@ -38,20 +36,15 @@ def capture(words: Sequence[str]) -> int:
         raise CAPTURE.error("give captures and a file for the connections of Kafka in them: FILE --output FILE")
     if output == STANDARD_INPUT:
         raise CAPTURE.error("--output can't be '-': give a file")
-    partial = output + PARTIAL
     try:
-        found = Extraction(partial, given.get("--client-id", []))
-        try:
+        with completed(output) as written:
+            found = Extraction(written, given.get("--client-id", []))
             for path in paths:
                 read_capture(CAPTURE, path, found.connections.read)
             found.connections.end()
             found.close()
             if not found.connection_count:
                 raise CAPTURE.error(_nothing(found, paths))
-            os.replace(partial, output)
-        finally:
-            with suppress(FileNotFoundError):  # it has its name
-                os.remove(partial)
     except CannotWrite as error:
         raise CAPTURE.error(f"--output: can't write {output!r}: {error}") from None
     except OSError as error:  # of the rename

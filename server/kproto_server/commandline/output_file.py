@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """A file in a folder that can't be written, or one that is mounted into a container."""
@@ -47,6 +48,28 @@ def write(path: str, text: str, *, is_private: bool = False) -> None:
         _write_in_place(target, text)
 
 
+@contextmanager
+def completed(path: str) -> Iterator[str]:
+    """Yield the path of a file to write, which gets its name after the block; a pipe or a device is written in place.
+
+    After an exception a file of that name is unchanged.
+
+    Raises:
+        OSError: the file can't get its name.
+    """
+    if is_written_in_place(path):
+        yield path
+        return
+    target = os.path.realpath(path)
+    partial = _partial_name(target)
+    try:
+        yield partial
+        os.replace(partial, target)
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
+
+
 def is_written_in_place(path: str) -> bool:
     """Return whether a path is a pipe or a device: opening a pipe waits for its reader."""
     return os.path.exists(path) and not os.path.isfile(path)
@@ -76,8 +99,7 @@ def _write_in_place(path: str, text: str, *, is_private: bool = False) -> None:
 
 def _with_partial(path: str, text: str, finish: Callable[[str], object], *, is_private: bool = False) -> None:
     """Write a file with a name of its own beside ``path``, then finish with it; it never stays behind."""
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    partial = _partial_name(path)
     try:
         _write_in_place(partial, text, is_private=is_private)
         finish(partial)
@@ -85,6 +107,11 @@ def _with_partial(path: str, text: str, finish: Callable[[str], object], *, is_p
         if os.path.exists(partial):
             os.remove(partial)
         raise
+
+
+def _partial_name(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.getpid()}.partial")
 
 
 def _is_pipe(path: str) -> bool:
