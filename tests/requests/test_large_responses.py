@@ -37,16 +37,14 @@ from kproto.records.record_batch import build_record_batch
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.handlers import (
+    _described_groups,
     k02_list_offsets,
     k09_offset_fetch,
     k15_describe_groups,
     k16_list_groups,
     k32_describe_configs,
     k35_describe_log_dirs,
-    k69_consumer_group_describe,
-    k77_share_group_describe,
     k78_share_fetch,
-    k89_streams_group_describe,
     k90_describe_share_group_offsets,
 )
 from kproto_server.observation.observe import Observations
@@ -144,19 +142,19 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
         (k32_describe_configs, "SMALL_CONFIGS", DescribeConfigsRequest(resources=(BROKER, MISSING, BROKER)), 4),
         (k35_describe_log_dirs, "SMALL_PARTITIONS", DescribeLogDirsRequest(topics=None), 4),
         (
-            k69_consumer_group_describe,
+            _described_groups,
             "SMALL_GROUPS",
             ConsumerGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
             1,
         ),
         (
-            k77_share_group_describe,
+            _described_groups,
             "SMALL_GROUPS",
             ShareGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
             1,
         ),
         (
-            k89_streams_group_describe,
+            _described_groups,
             "SMALL_GROUPS",
             StreamsGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
             0,

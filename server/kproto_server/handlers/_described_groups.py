@@ -22,12 +22,18 @@ SMALL_GROUPS = 5
 
 
 def respond(
-    make: Callable[..., R], describe: Callable[[T], Any], groups: Sequence[T], is_large: bool
+    make: Callable[..., R], describe: Callable[[T], Any], groups: Sequence[T], *, is_large: bool | None = None
 ) -> R | LargeResponse:
     """Return a response with the descriptions of groups; if it is large, it is made in slices.
 
-    ``make``: makes the response of the API. ``describe``: returns the description of a group, with an ``error_code``.
+    Args:
+        make: makes the response of the API.
+        describe: returns the description of a group, with an ``error_code``.
+        groups: what the request has of each group.
+        is_large: None: if there are many groups.
     """
+    if is_large is None:
+        is_large = len(groups) > SMALL_GROUPS
     if not is_large:
         return make(throttle_time_ms=0, groups=tuple([describe(group) for group in groups]))
     error_codes: list[int] = []

@@ -13,7 +13,7 @@ from kproto.messages.k69_consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from kproto_server.handlers._described_groups import SMALL_GROUPS, find, refused, respond
+from kproto_server.handlers._described_groups import find, refused, respond
 from kproto_server.handlers._operations import NOT_REQUESTED, AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -35,12 +35,8 @@ def handle(
     operations = NOT_REQUESTED
     if request.include_authorized_operations:
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
-    ids = request.group_ids
     return respond(
-        ConsumerGroupDescribeResponse,
-        lambda group_id: _describe(group_id, operations, context),
-        ids,
-        len(ids) > SMALL_GROUPS,
+        ConsumerGroupDescribeResponse, lambda group_id: _describe(group_id, operations, context), request.group_ids
     )
 
 

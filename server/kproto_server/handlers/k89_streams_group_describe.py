@@ -16,7 +16,7 @@ from kproto.messages.k89_streams_group_describe import (
     TaskOffset,
 )
 from kproto_server.cluster.features import STREAMS_VERSION
-from kproto_server.handlers._described_groups import SMALL_GROUPS, find, refused, respond
+from kproto_server.handlers._described_groups import find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -36,12 +36,8 @@ NOT_STORED = 1
 def handle(
     request: StreamsGroupDescribeRequest, context: RequestContext
 ) -> StreamsGroupDescribeResponse | LargeResponse:
-    ids = request.group_ids
     return respond(
-        StreamsGroupDescribeResponse,
-        lambda group_id: _describe(group_id, request, context),
-        ids,
-        len(ids) > SMALL_GROUPS,
+        StreamsGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), request.group_ids
     )
 
 
