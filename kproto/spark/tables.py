@@ -188,8 +188,9 @@ def _merge(spark: SparkSession, files: Path, folder: Path) -> None:
                 merged.append((parts, _new_file(folder / date.name)))
                 parts, size = [], 0
             parts.append(str(path))
-            size += path.stat().st_size
-            total_bytes += path.stat().st_size
+            file_bytes = path.stat().st_size
+            size += file_bytes
+            total_bytes += file_bytes
         merged.append((parts, _new_file(folder / date.name)))
     if merged:
         tasks = max(spark.sparkContext.defaultParallelism, total_bytes // FILE_BYTES)

@@ -61,6 +61,8 @@ API_VERSIONS, API_VERSION_MAX = 18, 100
 SIZE_BYTES = 4
 HEADER_MIN_BYTES = 8
 """Bytes of the shortest request, without its size."""
+VERSION_END = 8
+"""Position behind the API version of a request, whose size is before it."""
 RESPONSE_MIN_BYTES = 4
 TLS_RECORDS = (b"\x16\x03", b"\x17\x03")
 """Beginnings of a record of TLS: a handshake, or data of a connection that began before the capture."""
@@ -213,7 +215,7 @@ class _Connection:
 def begins_request(data: bytes) -> bool:
     """Return whether bytes begin with the size and the header of a request that kproto knows."""
     size = int.from_bytes(data[:4], "big")
-    if len(data) < HEADER_MIN_BYTES or not _may_be_request(data, size):
+    if not _may_be_request(data, size):
         return False
     try:
         header = read_request_header(data[4 : 4 + size])
@@ -234,7 +236,7 @@ def _may_be_request(data: bytes, size: int) -> bool:
     """Return whether size, API and version, as far as they are there, are those of a request."""
     if not HEADER_MIN_BYTES <= size <= FRAME_SIZE_MAX:
         return False
-    if len(data) < HEADER_MIN_BYTES:
+    if len(data) < VERSION_END:
         return True
     key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
     if key not in APIS:
