@@ -77,10 +77,12 @@ class Setting(NamedTuple):
     """The first release in which the setting is dynamic; DescribeConfigs returns the others as read-only."""
     since: tuple[int, ...] = ()
     """The first release that has the setting, if DescribeConfigs must not return it for others."""
+    hidden_in: tuple[int, ...] = ()
+    """The release in which DescribeConfigs does not return the setting, although those before and after it do."""
     is_described: bool = True
+    """Whether DescribeConfigs returns the setting: none of kproto's own, and none that is internal in Kafka."""
     described_if_set: bool = False
     """Whether DescribeConfigs returns the setting only if it has a value."""
-    """Whether DescribeConfigs returns the setting: none of kproto's own, and none that is internal in Kafka."""
 
     def default_in(self, kafka_version: KafkaVersion) -> str | None:
         """Return the default in a release."""
@@ -89,6 +91,11 @@ class Setting(NamedTuple):
             if kafka_version.at_least(*release):
                 default = new_default
         return default
+
+    def is_described_in(self, kafka_version: KafkaVersion) -> bool:
+        """Return whether DescribeConfigs of this release returns the setting, if it has a value."""
+        is_hidden = kafka_version.release == self.hidden_in
+        return self.is_described and not is_hidden and kafka_version.at_least(*self.since)
 
     def is_dynamic_in(self, kafka_version: KafkaVersion) -> bool:
         """Return whether the setting can be changed while brokers of this release run."""
@@ -318,6 +325,7 @@ _TABLE = (
         changed=(((4, 0), "bidirectional"),),
         choices=("bidirectional", "disabled", "downgrade", "upgrade"),
         since=(3, 8),
+        hidden_in=(3, 9),
     ),
     Setting("group.consumer.min.assignment.interval.ms", INT, "0", low=0, since=(4, 3)),
     Setting("group.consumer.min.heartbeat.interval.ms", INT, "5000", low=1, since=(3, 7)),

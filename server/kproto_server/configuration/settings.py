@@ -266,7 +266,7 @@ class Settings(_Values):
         """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name."""
         for name, setting in sorted(SETTINGS.items()):
             is_unset = setting.described_if_set and self._values[name] is None
-            if setting.is_described and not is_unset and self.kafka_version.at_least(*setting.since):
+            if setting.is_described_in(self.kafka_version) and not is_unset:
                 yield ConfigEntry(
                     name=name,
                     type=setting.type,

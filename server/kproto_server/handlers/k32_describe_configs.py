@@ -1,7 +1,7 @@
 """DescribeConfigs (API key 32): the configs of topics and groups, and of the node that received the request (BA-92).
 
 DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; broker loggers have no
-configs; no config has documentation.
+configs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kproto_server.handlers._hash_order import configs_in_hash_order, group_conf
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
@@ -101,7 +101,7 @@ def _slices(
     results = []
     for one in resources:
         if one not in described:
-            described[one] = _result(one, request.include_synonyms, context)
+            described[one] = _result(one, request, context)
         results.append(described[one])
         config_count += len(described[one].configs or ())
         if config_count > pause_at:
@@ -113,17 +113,39 @@ def _slices(
     return LargeResponse(response, [one.error_code for one in results if one.error_code])
 
 
-def _result(requested: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:
+def _result(
+    requested: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResult:
     is_generated = context.behavior(DescribeConfigsBehavior).has_generated_protocol
-    entries = _DESCRIBE[_type(requested, context)](requested.resource_name, context)
+    resource_type = _type(requested, context)
+    entries = _DESCRIBE[resource_type](requested.resource_name, context)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if is_generated else None)
         return _described(requested, entries.error, message)
     keys = requested.configuration_keys
     if keys is not None and (keys or not is_generated) and _filters(requested, context):
         entries = [entry for entry in entries if entry.name in keys]
-    configs = tuple(_config(entry, with_synonyms, context) for entry in entries)
+    texts, no_text = _documentation(resource_type, request, context)
+    configs = tuple(
+        _config(entry, request.include_synonyms, texts.get(entry.name, no_text), context) for entry in entries
+    )
     return _described(requested, ErrorCode.NONE, "" if is_generated else None, configs)
+
+
+def _documentation(
+    resource_type: ResourceType, request: DescribeConfigsRequest, context: RequestContext
+) -> tuple[Mapping[str, str], str | None]:
+    """Return the documentation by config, and what configs without one have."""
+    if resource_type is ResourceType.CLIENT_METRICS:
+        from kproto_server.client_metrics.configs import ClientMetricsBehavior
+
+        if not context.behavior(ClientMetricsBehavior).describes_all:
+            return {}, ""
+    if not request.include_documentation:
+        return {}, None
+    from kproto_server.configuration.documentation import documentation  # rarely used: not imported at the start
+
+    return documentation(resource_type.name.lower(), context.kafka_version), None
 
 
 def _filters(requested: DescribeConfigsResource, context: RequestContext) -> bool:
@@ -262,7 +284,9 @@ _DESCRIBE: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[Ent
 }
 
 
-def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResourceResult:
+def _config(
+    entry: Entry, with_synonyms: bool, documentation: str | None, context: RequestContext
+) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
     is_secret = entry.type is ConfigType.PASSWORD
     marks_defaults = context.api_version == 0 and not context.behavior(DescribeConfigsBehavior).has_generated_protocol
@@ -278,5 +302,5 @@ def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> Descr
             for name, value, source in synonyms
         ),
         config_type=entry.type or UNKNOWN_TYPE,
-        documentation=None,
+        documentation=documentation,
     )
