@@ -12,6 +12,8 @@ from typing import Any
 from kproto.records.consumer_protocol import ConsumerProtocolAssignment, encode_member_data
 from tests.consumer_groups.members import ASSIGNED, Conversation
 
+MATCH_MS = 100
+"""A real broker has matched a regular expression a moment after the heartbeat (DEVIATIONS)."""
 WITH_USER_DATA = encode_member_data(ConsumerProtocolAssignment(assigned_partitions=(), user_data=b"u"), 1)
 """An assignment of a custom assignor."""
 
@@ -469,6 +471,7 @@ def mixed_script(seed: int) -> Script:
     def run(group: Conversation) -> None:
         random = Random(seed)  # noqa: S311 - a seed repeats the requests
         names = [f"m{number}" for number in range(random.choice((2, 3, 5)))]
+        has_expressions = False
         instances = {name: random.choice((None, "i", "j")) for name in names}
         topics = ["t", "u", "w", "missing"]
         kinds = ("join", "beat", "expression", "commit", "fetch", "leave", "stale", "instance", "describe", "admin")
@@ -491,6 +494,7 @@ def mixed_script(seed: int) -> Script:
                     else:
                         group.beat(name, subscribed_topic_regex=text, **given)
                     group.pass_time(1000)
+                    has_expressions = True
                 case "commit":
                     group.commit(name, epoch, member_id=random.choice((None, None, "", "ghost")), version=version)
                 case "fetch":
@@ -507,5 +511,7 @@ def mixed_script(seed: int) -> Script:
                     group.describe()
                 case "admin":
                     random.choice((group.describe_classic, group.list_groups, group.delete))()
+            if has_expressions:
+                group.pass_time(MATCH_MS)  # each heartbeat may begin a match
 
     return run

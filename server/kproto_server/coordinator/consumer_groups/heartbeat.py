@@ -103,7 +103,7 @@ def _group(
 ) -> ConsumerGroup | Refusal:
     """Return the group; a new one, which is not registered yet, if a member joins where no consumer group is."""
     group_id, joins = request.group_id, request.member_epoch == JOIN_EPOCH
-    group = coordinator.groups.get(group_id)
+    group = coordinator.group(group_id)
     if isinstance(group, ConsumerGroup):
         return group
     if group is None or (joins and group.kind == "classic" and group.is_empty):

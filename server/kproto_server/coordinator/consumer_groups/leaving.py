@@ -9,10 +9,12 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.consumer_groups.data import replace, with_member
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.limits import limits_of_group
+from kproto_server.coordinator.consumer_groups.reconciliation import partition_epochs
 from kproto_server.coordinator.consumer_groups.targets import without_members
+from kproto_server.coordinator.description import not_found
 from kproto_server.coordinator.epoch_groups.group import JOIN, REVOCATION, SYNC
 from kproto_server.coordinator.epoch_groups.lookup import member_of
-from kproto_server.coordinator.epoch_groups.requests import LEAVE_STATIC_EPOCH
+from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from kproto_server.coordinator.epoch_groups.writing import write
 
 if TYPE_CHECKING:
@@ -27,15 +29,21 @@ if TYPE_CHECKING:
 def leave(coordinator: GroupCoordinator, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Write | Refusal:
     """Handle a heartbeat with which a member leaves."""
     group_id, instance_id = request.group_id, request.instance_id
-    group = coordinator.groups.get(group_id)
+    group = coordinator.group(group_id)
     if not isinstance(group, ConsumerGroup):
-        message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+        message = not_found(group_id) if group is None else f"Group {group_id} is not a consumer group."
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
     member = member_of(group, group.data.members, request.member_id, instance_id)
     if isinstance(member, Refusal):
         return member
     if instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
-        away = replace(member, epoch=LEAVE_STATIC_EPOCH, revoking={})
+        away = replace(
+            member,
+            epoch=LEAVE_STATIC_EPOCH,
+            revoking={},
+            # The epochs of its assigned partitions start over.
+            partition_epochs=partition_epochs({}, member.assigned, {}, JOIN_EPOCH),
+        )
         return write(coordinator, group, group.data._replace(members=with_member(group.data.members, away)), now_ms)
     return remove(coordinator, group, (member,), now_ms)
 

@@ -148,7 +148,7 @@ def _group(
 ) -> StreamsGroup | Refusal:
     """Return the group; a new one, which is not registered yet, if a member joins where no streams group is."""
     group_id, joins = request.group_id, request.member_epoch == JOIN_EPOCH
-    group = coordinator.groups.get(group_id)
+    group = coordinator.group(group_id)
     if isinstance(group, StreamsGroup):
         keeps_members = behavior_of(coordinator).full_group_keeps_members
         is_member = request.member_id in group.members or request.instance_id in group.static_members
