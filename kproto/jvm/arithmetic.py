@@ -27,3 +27,9 @@ def java_uuid_hash(uuid: bytes) -> int:
     mixed = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
     value = (mixed >> 32 ^ mixed) & 0xFFFFFFFF
     return value - 2**32 if value & 0x80000000 else value
+
+
+def java_uuid_order(uuid: bytes) -> tuple[int, int]:
+    """Return a key that sorts Kafka's ``Uuid`` of 16 bytes as its ``compareTo`` does: by two signed numbers."""
+    most, least = struct.unpack(">qq", uuid)
+    return most, least

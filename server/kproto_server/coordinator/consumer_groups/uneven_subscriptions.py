@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.arithmetic import java_hash, java_uuid_order
 from kproto.jvm.hash_map import in_hash_order
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class _Assignment:
     def _in_order(self, topic_ids: Iterable[bytes]) -> list[bytes]:
         """Return topics with the most partitions for each subscriber first."""
 
-        def rank(topic_id: bytes) -> tuple[float, int, bytes]:
+        def rank(topic_id: bytes) -> tuple[float, int, tuple[int, int]]:
             count = len(self._subscribers[topic_id])
-            return -len(self._owners[topic_id]) / count, count, topic_id
+            return -len(self._owners[topic_id]) / count, count, java_uuid_order(topic_id)
 
         return sorted(topic_ids, key=rank)
 
