@@ -241,12 +241,12 @@ def test_memory_is_a_small_multiple_of_the_frame(cls: type[Message], version: in
 
 @each_source
 def test_memory_of_arrays_is_a_small_multiple_of_the_frame(source: Source) -> None:
-    """Each array of each message, with two hundred of its smallest elements."""
+    """Each array of each message, with sixty of its smallest elements."""
     codec, one = message_codec(source.cls, source.version), Edges(size=1).of(source.cls, source.version)
     for path in array_paths(source.cls, source.version):
-        body = codec.encode(with_array_size(one, path, 200))
+        body = codec.encode(with_array_size(one, path, 60))
         codec.decode(body, 0)
-        assert is_peak_below(MEMORY_MULTIPLE * len(body) + 4096, codec.decode, body), path
+        assert is_peak_below(MEMORY_MULTIPLE * len(body) + 2048, codec.decode, body), path
 
 
 class Empty(Struct):

@@ -18,13 +18,13 @@ from tests.spark.engines import session_of
 from tests.spark.scans import Command, Run
 from tests.spark.settings import LOCAL
 
-HERE = Path(__file__).parent
+HERE = str(Path(__file__).parent)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark all tests of this folder: ``pytest -m spark``."""
     for item in items:
-        if HERE in item.path.parents:
+        if str(item.path).startswith(HERE):
             item.add_marker(pytest.mark.spark)
 
 

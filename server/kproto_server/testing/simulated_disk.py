@@ -41,7 +41,7 @@ class SimulatedFile:
 
     @property
     def size(self) -> int:
-        return len(self._inode.content)
+        return self._inode.content.size
 
     @size.setter
     def size(self, size: int) -> None:
@@ -53,7 +53,7 @@ class SimulatedFile:
 
     def read_at(self, position: int, size: int) -> bytes:
         self._check()
-        return bytes(self._inode.content[position : position + size])
+        return self._inode.content.read(position, size)
 
     def truncate(self, size: int) -> None:
         self._check()
@@ -164,7 +164,7 @@ class SimulatedDisk:
         found = self._find(path)
         if not isinstance(found, Inode):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return len(found.content)
+        return found.content.size
 
     def lock(self) -> None:
         """Do nothing: no other process can use this disk."""
@@ -178,7 +178,7 @@ class SimulatedDisk:
         """Return the disk after a power loss; ``chance`` decides which unsynced changes are lost, None: all of them."""
         after = self._successor()
         after._root = self._root.after_power_loss(chance)
-        after.used_bytes = sum(len(inode.content) for inode in inodes(after._root))
+        after.used_bytes = sum(inode.content.size for inode in inodes(after._root))
         return after
 
     def kill(self) -> SimulatedDisk:
@@ -204,21 +204,21 @@ class SimulatedDisk:
             raise
         room = len(data)
         if self.capacity_bytes is not None and inode.is_linked:
-            room = max(0, len(inode.content) - position + max(0, self.capacity_bytes - self.used_bytes))
+            room = max(0, inode.content.size - position + max(0, self.capacity_bytes - self.used_bytes))
         self._write(inode, position, data[:room])
         self._end(power_fails)
         if room < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def _write(self, inode: Inode, position: int, data: bytes) -> None:
-        before = len(inode.content)
+        before = inode.content.size
         if data:
             inode.change(FileChange(position, data))
-        self._count(inode, len(inode.content) - before)
+        self._count(inode, inode.content.size - before)
 
     def resize(self, kind: Kind, path: str, inode: Inode, size: int) -> None:
         power_fails = self._begin(kind, path)
-        more = size - len(inode.content)
+        more = size - inode.content.size
         if kind == "preallocate" and self.capacity_bytes is not None and more > self.capacity_bytes - self.used_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         inode.change(FileChange(size, None))
@@ -258,7 +258,7 @@ class SimulatedDisk:
 
     def _unlink(self, node: Inode | Directory | None) -> None:
         if isinstance(node, Inode):
-            self.used_bytes -= len(node.content)
+            self.used_bytes -= node.content.size
             node.is_linked = False
 
     def _find(self, path: str) -> Inode | Directory | None:

@@ -40,13 +40,34 @@ class NameChange(NamedTuple):
     node: Inode | Directory | None
 
 
-def _apply(content: bytearray, change: FileChange) -> None:
-    position, data = change
-    if data is None:
-        del content[position:]
-    content.extend(bytes(max(0, position - len(content))))
-    if data is not None:
-        content[position : position + len(data)] = data
+class Content:
+    """The bytes of a file. Zeros behind the last write take no memory, as in a sparse file: files are preallocated."""
+
+    __slots__ = ("_data", "size")
+
+    def __init__(self, data: bytes | bytearray = b"") -> None:
+        self._data: bytearray = bytearray(data)
+        self.size: int = len(data)
+
+    def copy(self) -> Content:
+        copied = Content(self._data)
+        copied.size = self.size
+        return copied
+
+    def read(self, position: int, size: int) -> bytes:
+        """Return at most ``size`` bytes: fewer at the end of the file."""
+        found = bytes(self._data[position : min(position + size, self.size)])
+        return found + bytes(max(0, min(size, self.size - position) - len(found)))
+
+    def apply(self, change: FileChange) -> None:
+        position, data = change
+        if data is None:
+            del self._data[position:]
+            self.size = position
+            return
+        self._data.extend(bytes(max(0, position - len(self._data))))
+        self._data[position : position + len(data)] = data
+        self.size = max(self.size, position + len(data))
 
 
 class Inode:
@@ -54,9 +75,9 @@ class Inode:
 
     __slots__ = ("content", "durable", "is_linked", "pending", "unsafe_count")
 
-    def __init__(self, content: bytes = b"") -> None:
-        self.content: bytearray = bytearray(content)
-        self.durable: bytes = content
+    def __init__(self, content: Content | None = None) -> None:
+        self.content: Content = content or Content()
+        self.durable: Content = self.content.copy()
         self.pending: list[tuple[FileChange, bool]] = []
         """Changes since the last complete sync, and whether each is durable although an earlier one is not."""
         self.unsafe_count: int = 0
@@ -64,7 +85,7 @@ class Inode:
         self.is_linked: bool = True
 
     def change(self, change: FileChange) -> None:
-        _apply(self.content, change)
+        self.content.apply(change)
         self.pending.append((change, False))
 
     def sync(self) -> None:
@@ -73,7 +94,8 @@ class Inode:
                 if index >= self.unsafe_count or change.data is None:
                     self.pending[index] = change, True
         else:
-            self.durable = bytes(self.content)
+            for change, _ in self.pending:
+                self.durable.apply(change)
             self.pending.clear()
 
     def fail_sync(self) -> None:
@@ -81,36 +103,36 @@ class Inode:
 
     def after_power_loss(self, chance: random.Random | None) -> Inode:
         """Return the file after a power loss; None: all changes that are not durable are lost."""
-        content = bytearray(self.durable)
+        content = self.durable.copy()
         if self.pending:
             by_blocks = chance is not None and chance.random() < 0.4
             kept_count = 0 if chance is None else chance.randrange(len(self.pending) + 1)
             for index, (change, is_durable) in enumerate(self.pending):
                 if is_durable:
-                    _apply(content, change)
+                    content.apply(change)
                 elif chance is None:
                     continue
                 elif by_blocks:
                     _apply_blocks(content, change, chance)
                 elif index < kept_count:
-                    _apply(content, change)
+                    content.apply(change)
                 elif index == kept_count and change.data is not None:
-                    _apply(content, change._replace(data=change.data[: chance.randrange(len(change.data) + 1)]))
-        return Inode(bytes(content))
+                    content.apply(change._replace(data=change.data[: chance.randrange(len(change.data) + 1)]))
+        return Inode(content)
 
 
-def _apply_blocks(content: bytearray, change: FileChange, chance: random.Random) -> None:
+def _apply_blocks(content: Content, change: FileChange, chance: random.Random) -> None:
     position, data = change
     if data is None:
         if chance.random() < 0.5:
-            _apply(content, change)
+            content.apply(change)
         return
     start = position
     end = position + len(data)
     while start < end:
         stop = min(end, (start // BLOCK_SIZE + 1) * BLOCK_SIZE)
         if chance.random() < 0.5:
-            _apply(content, FileChange(start, data[start - position : stop - position]))
+            content.apply(FileChange(start, data[start - position : stop - position]))
         start = stop
 
 
