@@ -27,6 +27,11 @@ CHECKED = {"16s": "check_uuid({})", "?": "check_bool({})"}
 
 SLICE_PARTS = 16_000
 """Bytes objects of one slice: about 2000 partitions of Metadata, which take 10 ms."""
+SLICE_BYTES = 1 << 20
+"""Bytes of one slice, if it has large strings or arrays of numbers."""
+NUMBER_BYTES = 64
+"""What an element counts for in an array of numbers, or of structs of numbers: a handler takes half a microsecond to
+find and to sort it, as for as many bytes of strings."""
 
 
 class EncoderEmitter(Emitter):
@@ -126,6 +131,12 @@ class EncoderEmitter(Emitter):
         self._length(node, f"len({data})")
         self.flush()
         self.line(f"out({data})")
+        self._count(f"len({data})")
+
+    def _count(self, size: str) -> None:
+        """Count the bytes of something that may be large, for the size of a slice."""
+        if self.in_slices:
+            self.line(f"size += {size}")
 
     def _length(self, node: Prefixed, length: str) -> None:
         if node.compact:
@@ -159,6 +170,7 @@ class EncoderEmitter(Emitter):
         code = fixed_code(element)
         if code is not None and code not in CHECKED:
             self.line(f"out(struct.pack(f'>{{{count}}}{code}', *{source}))")
+            self._count(f"{count} * {NUMBER_BYTES}")
         elif isinstance(element, TypedStruct) and self._only_numbers(element):
             self._bulk(element, count, source)
         else:
@@ -193,6 +205,7 @@ class EncoderEmitter(Emitter):
                 for index, column in enumerate(written):
                     self.line(f"{flat}[{index}::{width}] = {column}")
                 self.line(f"out({self.constants.packers(''.join(codes))}[{count}](*{flat}))")
+                self._count(f"{count} * {NUMBER_BYTES}")
                 self.line(f"{done} = True")
         with self.block(f"if not {done}:"):
             self._loop(node, source)
@@ -202,7 +215,8 @@ class EncoderEmitter(Emitter):
         targets = ", ".join(names) + ("," if isinstance(element, TypedStruct) else "")
         with self.block(f"for {targets} in {source}:"):
             if self.in_slices:
-                self.line(f"if len(parts) > {SLICE_PARTS}: yield join(parts); parts.clear()")
+                condition = f"len(parts) > {SLICE_PARTS} or size > {SLICE_BYTES}"
+                self.line(f"if {condition}: yield join(parts); parts.clear(); size = 0")
             if isinstance(element, TypedStruct):
                 self._fields(element, names)
             else:

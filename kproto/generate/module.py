@@ -75,6 +75,7 @@ class Module:
         self._function(verb, name, version, "value" if in_slices else "value, whole=join", [
             "    parts = []",
             "    out = parts.append",
+            *(["    size = 0"] if in_slices else []),
             "    try:",
             *encoder.lines,
             f"        {result} {'join' if in_slices else 'whole'}(parts)",

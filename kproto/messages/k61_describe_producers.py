@@ -36,6 +36,6 @@ class TopicResponse(Struct):
     partitions: Array[PartitionResponse]
 
 
-class DescribeProducersResponse(Response, api_key=61, versions=(0, 0), flexible=0):
+class DescribeProducersResponse(Response, api_key=61, versions=(0, 0), flexible=0, has_slices=True):
     throttle_time_ms: Int32
     topics: Array[TopicResponse]

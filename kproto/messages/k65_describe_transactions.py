@@ -26,6 +26,6 @@ class TransactionState(Struct):
     topics: Array[TopicData]
 
 
-class DescribeTransactionsResponse(Response, api_key=65, versions=(0, 0), flexible=0):
+class DescribeTransactionsResponse(Response, api_key=65, versions=(0, 0), flexible=0, has_slices=True):
     throttle_time_ms: Int32
     transaction_states: Array[TransactionState]

@@ -108,6 +108,9 @@ class _LazyArray(Generic[T, E]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def __getitem__(self, index: int) -> E:
+        return self._make(self._items[index])
+
     def __iter__(self) -> Iterator[E]:
         return map(self._make, self._items)
 
@@ -208,4 +211,4 @@ def soon(result: Result, now_ms: int) -> DelayedOperation:
 
 if TYPE_CHECKING:
     Result = Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | Piece | Shaped | bytes
-    """What may follow an operation; ``bytes``: the frame of the response."""
+    """What may follow an operation; ``bytes``, or a bytearray: the frame of the response."""

@@ -6,12 +6,16 @@ is made in slices, and equals the one that is made at once. The steps of each sl
 
 from __future__ import annotations
 
+import tracemalloc
 from types import ModuleType
+from typing import Any, cast
 
 import pytest
 
+from kproto.generate.encode import SLICE_BYTES
 from kproto.headers import request_frame
 from kproto.message import Request
+from kproto.message_codec import message_codec
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequest,
@@ -19,10 +23,24 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k15_describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
+from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
+from kproto.messages.k65_describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
 from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
@@ -34,8 +52,10 @@ from kproto.messages.k90_describe_share_group_offsets import (
 )
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
+from kproto_server.connection import response_encoder
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.connection.response_encoder import LARGE_RESPONSE_MAX_BYTES
 from kproto_server.handlers import (
     _described_groups,
     k02_list_offsets,
@@ -44,13 +64,15 @@ from kproto_server.handlers import (
     k16_list_groups,
     k32_describe_configs,
     k35_describe_log_dirs,
+    k61_describe_producers,
+    k65_describe_transactions,
     k78_share_fetch,
     k90_describe_share_group_offsets,
 )
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.state import BrokerState
-from tests.coordinator.broker_state import NOW_MS, commit, new_state
+from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
 from tests.robustness.steps import count_steps
 
 TOPICS = {"a": 3, "b": 2, "c": 4}
@@ -81,6 +103,9 @@ SHARE_FETCH = ShareFetchRequest(
     ),
     forgotten_topics_data=(),
 )
+PRODUCERS = DescribeProducersRequest(
+    topics=(TopicRequest(name="a", partition_indexes=(0, 9, 0)), TopicRequest(name="none", partition_indexes=(0,)))
+)
 TIMES = tuple(ListOffsetsPartition(partition_index=index, timestamp=5) for index in (0, 1, 2))
 
 
@@ -96,7 +121,26 @@ def state_with_everything() -> BrokerState:
     batch = build_record_batch([Record(b"k", b"v", timestamp=index, offset=index) for index in range(9)])
     for partition in state.cluster.topics["a"].partitions:
         partition.make_data().append(batch, 8, 8, 0)
+        partition.data.producers.add_marker(7, 1, 2, NOW_MS)
+        partition.data.producers.add_marker(8, 3, 4, NOW_MS)
+    begin_transaction(state, TOPICS)
     return state
+
+
+def begin_transaction(state: BrokerState, topics: dict[str, int]) -> None:
+    """Have a transaction with the id "x" and all partitions of these topics."""
+    assert state.cluster.ensure_internal_topic("__transaction_state", NOW_MS)
+    made = ask(state, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), 1)
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=made.producer_id,
+        v3_and_below_producer_epoch=made.producer_epoch,
+        v3_and_below_topics=tuple(
+            AddPartitionsToTxnTopic(name=name, partitions=tuple(range(count))) for name, count in topics.items()
+        ),
+    )
+    added = ask(state, request, 3).results_by_topic_v3_and_below
+    assert {one.partition_error_code for topic in added for one in topic.results_by_partition} == {0}
 
 
 def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int], bytes, object]:
@@ -135,7 +179,16 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
             OffsetFetchRequest(groups=(ALL_OF_GROUP, SOME_OF_GROUP, OF_UNKNOWN_MEMBER, ALL_OF_GROUP)),
             9,
         ),
+        (k09_offset_fetch, "SMALL_OFFSETS", OffsetFetchRequest(groups=(SOME_OF_GROUP,)), 9),
         (k15_describe_groups, "SMALL_MEMBERS", DescribeGroupsRequest(groups=("g", "none", "g")), 6),
+        (k15_describe_groups, "SMALL_BYTES", DescribeGroupsRequest(groups=("g", "none", "g")), 6),
+        (k61_describe_producers, "SMALL_PRODUCERS", PRODUCERS, 0),
+        (
+            k65_describe_transactions,
+            "SMALL_PARTITIONS",
+            DescribeTransactionsRequest(transactional_ids=("x", "none", "x")),
+            0,
+        ),
         (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(), 0),
         (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(states_filter=("Empty",)), 5),
         (k78_share_fetch, "SLICE_PARTITIONS", SHARE_FETCH, 1),
@@ -213,3 +266,103 @@ def test_no_slice_takes_more_steps_when_more_exists(request_: Request) -> None:
         slices(state, request_, 4)  # loads code, and generates the encoder
         most.append(max(slices(state, request_, 4)[0]))
     assert most[1] < 1.5 * most[0]
+
+
+def test_no_slice_takes_more_steps_when_a_transaction_is_named_again() -> None:
+    most = []
+    for count in (12, 24):
+        state = new_state(topics={"a": 3000})
+        begin_transaction(state, {"a": 3000})
+        request = DescribeTransactionsRequest(transactional_ids=("x",) * count)
+        slices(state, request, 0)  # loads code, and generates the encoder
+        most.append(max(slices(state, request, 0)[0]))
+    assert most[1] < 1.5 * most[0]
+
+
+def group_with(member_bytes: int, members: int) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=0,
+        group_id="g",
+        group_state="Stable",
+        protocol_type="consumer",
+        protocol_data="range",
+        members=tuple(
+            DescribedGroupMember(
+                member_id=f"m{index}",
+                group_instance_id=None,
+                client_id="c",
+                client_host="/127.0.0.1",
+                member_metadata=bytes(member_bytes),
+                member_assignment=b"",
+            )
+            for index in range(members)
+        ),
+        authorized_operations=0,
+    )
+
+
+TRANSACTION = TransactionState(
+    error_code=0,
+    transactional_id="x",
+    transaction_state="Ongoing",
+    transaction_timeout_ms=1,
+    transaction_start_time_ms=1,
+    producer_id=1,
+    producer_epoch=1,
+    topics=(TopicData(topic="a", partitions=tuple(range(50_000))),),
+)
+
+
+@pytest.mark.parametrize(
+    ("response", "version", "element_bytes"),
+    [
+        (DescribeGroupsResponse(groups=(group_with(300_000, 4),) * 3), 5, 300_000),
+        (DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=(TRANSACTION,) * 12), 0, 200_000),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_slice_has_few_bytes(response: Any, version: int, element_bytes: int) -> None:
+    codec = message_codec(type(response), version)
+    assert codec.encode_slices is not None
+    pieces = list(codec.encode_slices(response))
+    assert b"".join(pieces) == codec.encode(response)
+    assert max(map(len, pieces)) < SLICE_BYTES + 2 * element_bytes
+
+
+def test_a_response_that_is_too_large_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k09_offset_fetch, "SMALL_OFFSETS", 1)
+    monkeypatch.setattr(response_encoder, "LARGE_RESPONSE_MAX_BYTES", 400)
+    dispatcher = Dispatcher(state_with_everything(), Observations(), takes_turns=True)
+    reasons = []
+    for count in (1, 9):
+        connection = Connection(dispatcher, dispatcher.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+        request = OffsetFetchRequest(groups=(ALL_OF_GROUP,) * count)
+        connection.receive(request_frame(request, 9, correlation_id=1), NOW_MS)
+        while dispatcher.turns:
+            dispatcher.give_turn()
+            for runnable in dispatcher.take_runnable():
+                cast("Connection", runnable).resume(NOW_MS)
+        reasons.append(connection.close_reason)
+    assert reasons == [None, "the response is larger than 400 bytes"]
+
+
+def test_all_partitions_of_a_full_broker_fit_into_a_response() -> None:
+    partition = 2 + 4 + 4 + 4 + 2 * (1 + 3 * 4) + 1 + 1  # with three replicas in sync, in Metadata v9
+    assert 1_000_000 * partition < LARGE_RESPONSE_MAX_BYTES
+
+
+def test_a_large_response_is_once_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, count = group_with(1_000_000, 1), 20
+    monkeypatch.setattr(k15_describe_groups, "_describe", lambda *_: group)
+    dispatcher = Dispatcher(new_state(), Observations(), takes_turns=True)
+    connection = Connection(dispatcher, dispatcher.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    connection.receive(request_frame(DescribeGroupsRequest(groups=("g",) * count), 4, correlation_id=1), NOW_MS)
+    response = b""
+    tracemalloc.start()
+    while not response:
+        dispatcher.give_turn()
+        dispatcher.take_runnable()
+        response = connection.resume(NOW_MS)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count * 1_000_000 < len(response) < peak_bytes < 1.3 * len(response)

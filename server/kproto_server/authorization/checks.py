@@ -81,7 +81,7 @@ def changed(result: Any, change: Callable[[Any], Any]) -> Any:
         return result
     if isinstance(result, LargeResponse):
         return LargeResponse(change(result.response), result.error_codes)
-    if isinstance(result, (NoResponse, Piece, Shaped, bytes)):
+    if isinstance(result, (NoResponse, Piece, Shaped, bytes, bytearray)):
         return result
     return change(result)
 

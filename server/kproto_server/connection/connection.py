@@ -198,7 +198,7 @@ class Connection:
             result = operation.respond()
             if isinstance(result, Response):
                 responses = [self._encode(*exchange, result)]
-            elif isinstance(result, bytes):
+            elif isinstance(result, (bytes, bytearray)):
                 responses = [result]  # made already
             elif isinstance(result, NoResponse):
                 responses = []

@@ -16,7 +16,7 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kproto_server.coordinator.fetch import fetch_error
-from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
+from kproto_server.deferred import NO_RESPONSE, LargeResponse, lazily, sum_exceeds, then
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.observation.error_codes import error_codes
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from kproto_server.coordinator.offsets import OffsetAndMetadata
     from kproto_server.coordinator.pending_offsets import PendingOffsets
-    from kproto_server.deferred import DeferredResponse
+    from kproto_server.deferred import DeferredResponse, DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 GROUP_ERROR_SINCE = 2
@@ -81,11 +81,14 @@ class TopicOffsets(NamedTuple):
 
 def handle(
     request: OffsetFetchRequest, context: RequestContext
-) -> OffsetFetchResponse | LargeResponse | DeferredResponse:
+) -> OffsetFetchResponse | LargeResponse | DeferredResponse | DelayedOperation:
     """Return the offsets; with ``require_stable`` after the commits that the log is writing (OF-26)."""
     log = context.coordinator.log
     if not request.require_stable or next(iter(log.in_flight()), None) is None:
         return _offsets(request, context)
+    if _is_large(request, context):  # only an operation may end with a response in slices
+        waiting = then(log.then(lambda: NO_RESPONSE), lambda _: _offsets(request, context))
+        return cast("DelayedOperation", waiting)
 
     def respond() -> OffsetFetchResponse:
         found = _offsets(request, context)
@@ -96,9 +99,7 @@ def handle(
 
 def _offsets(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse | LargeResponse:
     if context.api_version >= GROUPS_SINCE:
-        if len(request.groups) > SMALL_GROUPS or _are_many(
-            [group.group_id for group in request.groups if group.topics is None], context
-        ):
+        if _is_large(request, context):
             codes: list[int] = []
             groups = lazily(
                 lambda requested: _large_group(requested, context, codes, request.require_stable), request.groups
@@ -123,11 +124,21 @@ def _offsets(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetc
             )
             return LargeResponse(OffsetFetchResponse(topics=topics))
         found = _found(request.group_id, requested, context)
-        return _response(_stable(request.group_id, found, context) if request.require_stable else found)
+        response = _response(_stable(request.group_id, found, context) if request.require_stable else found)
+        return LargeResponse(response, error_codes(response)) if _is_large(request, context) else response
     # The group's error at the top from v2 on, in each partition before (OF-31).
     if context.api_version >= GROUP_ERROR_SINCE:
         return OffsetFetchResponse(error_code=error)
     return _response([_without_offsets(topic, error) for topic in requested or ()])
+
+
+def _is_large(request: OffsetFetchRequest, context: RequestContext) -> bool:
+    """Return whether the response is made in slices. Requested partitions count, too: metadata may have kilobytes."""
+    single: Sequence[Any] = [request] if context.api_version < GROUPS_SINCE else ()
+    requested = single or request.groups
+    if len(requested) > SMALL_GROUPS or _are_many([one.group_id for one in requested if one.topics is None], context):
+        return True
+    return sum_exceeds(SMALL_OFFSETS, (len(topic.partition_indexes) for one in requested for topic in one.topics or ()))
 
 
 def _are_many(group_ids: Iterable[str], context: RequestContext) -> bool:

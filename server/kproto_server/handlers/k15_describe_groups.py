@@ -23,6 +23,9 @@ SMALL_MEMBERS = 2000
 """Members that are described at once. A response with more, as it names a large group many times, is encoded in slices.
 """
 
+SMALL_BYTES = 1 << 20
+"""Bytes of metadata and assignments that are described at once, too."""
+
 NOT_FOUND_SINCE = 6
 """The version from which on a missing group has an error and a message."""
 
@@ -63,9 +66,15 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
         groups = tuple(dict.fromkeys(groups))
     described = {group_id: _describe(group_id, operations, context) for group_id in dict.fromkeys(groups)}
     response = DescribeGroupsResponse(groups=tuple([described[group_id] for group_id in groups]))
-    if not sum_exceeds(SMALL_MEMBERS, (len(group.members) for group in response.groups)):
+    sizes = {group_id: _size_bytes(group) for group_id, group in described.items()}
+    is_small = not sum_exceeds(SMALL_BYTES, (sizes[group_id] for group_id in groups))
+    if is_small and not sum_exceeds(SMALL_MEMBERS, (len(group.members) for group in response.groups)):
         return response
     return LargeResponse(response, [group.error_code for group in response.groups if group.error_code])
+
+
+def _size_bytes(group: DescribedGroup) -> int:
+    return sum([len(member.member_metadata) + len(member.member_assignment) for member in group.members])
 
 
 def _unrequested_operations(context: RequestContext) -> int:

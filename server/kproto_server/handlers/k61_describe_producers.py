@@ -12,15 +12,21 @@ from kproto.messages.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
 from kproto_server.handlers._hash_order import ids_in_hash_order
 from kproto_server.handlers._partitions import leader_error
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from kproto.messages.k61_describe_producers import DescribeProducersRequest
+    from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
+    from kproto_server.cluster.topics import Partition
+    from kproto_server.partition_log import producers
     from kproto_server.requests.context import RequestContext
 
 UNKNOWN = -1
+SMALL_PRODUCERS = 2000
+"""Producers that are described at once: about 5 ms. A response with more is made in slices; what a producer does
+meanwhile may be in its state."""
 
 
 class DescribeProducersBehavior(VersionBehavior):
@@ -33,43 +39,70 @@ class DescribeProducersBehavior(VersionBehavior):
         return self.is_kraft or (self.at_least(3, 0) and not self.at_least(3, 3))
 
 
-def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
+def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse | LargeResponse:
+    counts = (
+        _producer_count(topic.name, index, context) for topic in request.topics for index in topic.partition_indexes
+    )
+    is_large = sum_exceeds(SMALL_PRODUCERS, counts)
+    # The partitions of a large response are described when they are encoded, so they do not report their errors here.
+    error_codes: list[int] = []
+    response = DescribeProducersResponse(
         throttle_time_ms=0,
-        topics=tuple(
-            TopicResponse(
-                name=topic.name,
-                partitions=tuple(_partition(topic.name, index, context) for index in topic.partition_indexes),
-            )
-            for topic in request.topics
-        ),
+        topics=tuple([_topic(topic, context, error_codes, is_large=is_large) for topic in request.topics]),
+    )
+    return LargeResponse(response, error_codes) if is_large else response
+
+
+def _topic(topic: TopicRequest, context: RequestContext, error_codes: list[int], *, is_large: bool) -> TopicResponse:
+    def partition(index: int) -> PartitionResponse:
+        found = _partition(topic.name, index, context)
+        if found.error_code:
+            error_codes.append(found.error_code)
+        return found
+
+    indexes = topic.partition_indexes
+    return TopicResponse(
+        name=topic.name,
+        partitions=lazily(partition, indexes) if is_large else tuple([partition(index) for index in indexes]),
     )
 
 
-def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
+def _led_partition(topic_name: str, index: int, context: RequestContext) -> Partition | ErrorCode:
+    """Return a partition that this node leads, or why there is none."""
     topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
     error = leader_error(partition, context.node.node_id, UNKNOWN)
-    if error or partition is None:
-        has_message = topic is None and context.behavior(DescribeProducersBehavior).has_message_for_missing_topic
-        message = error.message if has_message else None
-        return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
-    producers = dict(partition.data.producers.items())
-    in_order = [(producer_id, producers[producer_id]) for producer_id in ids_in_hash_order(producers)]
-    return PartitionResponse(
-        partition_index=index,
-        error_code=ErrorCode.NONE,
-        active_producers=tuple(
-            ProducerState(
-                producer_id=producer_id,
-                producer_epoch=producer.epoch,
-                last_sequence=producer.last_sequence,
-                last_timestamp=producer.last_timestamp_ms,
-                coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=UNKNOWN
-                if producer.transaction_first_offset is None
-                else producer.transaction_first_offset,
-            )
-            for producer_id, producer in in_order
-        ),
+    return error if error or partition is None else partition
+
+
+def _producer_count(topic_name: str, index: int, context: RequestContext) -> int:
+    partition = _led_partition(topic_name, index, context)
+    return 0 if isinstance(partition, ErrorCode) else len(partition.data.producers)
+
+
+def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
+    partition = _led_partition(topic_name, index, context)
+    if isinstance(partition, ErrorCode):
+        is_missing = context.cluster.topic(topic_name) is None
+        has_message = is_missing and context.behavior(DescribeProducersBehavior).has_message_for_missing_topic
+        message = partition.message if has_message else None
+        return PartitionResponse(
+            partition_index=index, error_code=partition, error_message=message, active_producers=()
+        )
+    known = dict(partition.data.producers.items())
+    in_order = [(producer_id, known[producer_id]) for producer_id in ids_in_hash_order(known)]
+    active = lazily(_producer, in_order) if len(in_order) > SMALL_PRODUCERS else tuple(map(_producer, in_order))
+    return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=active)
+
+
+def _producer(item: tuple[int, producers.ProducerState]) -> ProducerState:
+    producer_id, producer = item
+    first_offset = producer.transaction_first_offset
+    return ProducerState(
+        producer_id=producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp_ms,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=UNKNOWN if first_offset is None else first_offset,
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k65_describe_transactions import DescribeTransactionsResponse, TopicData, TransactionState
+from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
 from kproto_server.handlers._transactions import coordinator_error
 from kproto_server.transactions.transaction import STATE_NAMES
 
@@ -14,10 +15,36 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
-def handle(request: DescribeTransactionsRequest, context: RequestContext) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        throttle_time_ms=0, transaction_states=tuple(_state(one, context) for one in request.transactional_ids)
-    )
+SMALL_PARTITIONS = 5000
+"""Partitions of transactions that are described at once: about 5 ms. A response with more is made in slices."""
+
+
+def handle(
+    request: DescribeTransactionsRequest, context: RequestContext
+) -> DescribeTransactionsResponse | LargeResponse:
+    ids = request.transactional_ids
+    if not sum_exceeds(SMALL_PARTITIONS, (_partition_count(one, context) for one in ids)):
+        return _response(tuple(_state(one, context) for one in ids))
+    error_codes: list[int] = []
+
+    def state(transactional_id: str) -> TransactionState:
+        found = _state(transactional_id, context)
+        if found.error_code:
+            error_codes.append(found.error_code)
+        return found
+
+    return LargeResponse(_response(lazily(state, ids)), error_codes)
+
+
+def _response(states: tuple[TransactionState, ...]) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=states)
+
+
+def _partition_count(transactional_id: str, context: RequestContext) -> int:
+    if coordinator_error(transactional_id, context):
+        return 0
+    transaction = context.transactions.get(transactional_id)
+    return 0 if transaction is None else len(transaction.values.partitions)
 
 
 def _state(transactional_id: str, context: RequestContext) -> TransactionState:
