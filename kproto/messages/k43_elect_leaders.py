@@ -36,7 +36,7 @@ class ReplicaElectionResult(Struct):
     partition_result: Array[PartitionResult]
 
 
-class ElectLeadersResponse(Response, api_key=43, versions=(0, 2), flexible=2):
+class ElectLeadersResponse(Response, api_key=43, versions=(0, 2), flexible=2, has_slices=True):
     """v1: + error_code
     v2: flexible
     """

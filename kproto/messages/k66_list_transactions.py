@@ -26,7 +26,7 @@ class TransactionState(Struct):
     transaction_state: String
 
 
-class ListTransactionsResponse(Response, api_key=66, versions=(0, 2), flexible=0):
+class ListTransactionsResponse(Response, api_key=66, versions=(0, 2), flexible=0, has_slices=True):
     """v1: layout of v0
     v2: layout of v1; may return INVALID_REGULAR_EXPRESSION
     """

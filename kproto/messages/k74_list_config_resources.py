@@ -22,7 +22,7 @@ class ConfigResource(Struct):
     resource_type: Annotated[Int8, since(1), ignorable] = 16
 
 
-class ListConfigResourcesResponse(Response, api_key=74, versions=(0, 1), flexible=0):
+class ListConfigResourcesResponse(Response, api_key=74, versions=(0, 1), flexible=0, has_slices=True):
     """v1: + config_resources[].resource_type."""
 
     throttle_time_ms: Int32

@@ -12,6 +12,7 @@ from kproto.codes import ErrorCode
 from kproto.jvm.arithmetic import java_hash
 from kproto.jvm.hash_map import in_hash_order
 from kproto.messages.k74_list_config_resources import ConfigResource, ListConfigResourcesResponse
+from kproto_server.deferred import LargeResponse, lazily
 from kproto_server.handlers._config_resources import ResourceType
 
 if TYPE_CHECKING:
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
-def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+SMALL_RESOURCES = 5000
+"""Resources that are returned at once: about 10 ms. A response with more is made in slices."""
+
+
+def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse | LargeResponse:
     cluster = context.cluster
     nodes = [str(node.node_id) for node in cluster.alive_nodes()]
     names = {
@@ -36,10 +41,13 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
         return ListConfigResourcesResponse(
             throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=()
         )
-    found = [
-        ConfigResource(resource_name=name, resource_type=kind)
-        for kind, resource_names in names.items()
-        if kind in wanted
-        for name in resource_names
-    ]
-    return ListConfigResourcesResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=tuple(found))
+    found = [(name, kind) for kind, of_kind in names.items() if kind in wanted for name in of_kind]
+    is_large = len(found) > SMALL_RESOURCES
+    resources = lazily(_resource, found) if is_large else tuple(map(_resource, found))
+    response = ListConfigResourcesResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=resources)
+    return LargeResponse(response) if is_large else response
+
+
+def _resource(found: tuple[str, ResourceType]) -> ConfigResource:
+    name, kind = found
+    return ConfigResource(resource_name=name, resource_type=kind)

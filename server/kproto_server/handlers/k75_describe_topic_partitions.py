@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -18,7 +19,7 @@ from kproto_server.handlers import _operations
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
@@ -36,12 +37,15 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
         return _refused(requested, ErrorCode.INVALID_REQUEST)
     if "" in requested:
         return _refused(requested, ErrorCode.UNKNOWN_SERVER_ERROR)  # as real brokers return for all topics
-    names = sorted(set(requested or cluster.topics))
     first_partition = 0
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
-        first_partition = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
     limit = max(1, min(request.response_partition_limit, PAGE_PARTITIONS_MAX))
+    left: Iterable[str] = set(requested) or cluster.topics
+    if cursor is not None:
+        left = [name for name in left if name >= cursor.topic_name]
+    # Each existing topic has a partition, so a page of all topics has no more topics, and the next one.
+    names = sorted(left) if requested else nsmallest(limit + 1, left)
+    if cursor is not None:
+        first_partition = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
     return _page(cluster, names, first_partition, limit)
 
 
