@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
+
+import pytest
 
 from kproto.codes import ErrorCode
+from kproto.headers import request_frame
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.handlers import k78_share_fetch
 from kproto_server.releases.kafka_version import KafkaVersion
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.share_groups import sessions
 from kproto_server.share_groups.group import ShareGroup
 from kproto_server.share_groups.share_partition import ACCEPT
 from kproto_server.testing.in_memory import ConnectedPair, InMemoryBroker
@@ -112,3 +125,113 @@ def test_a_fetch_takes_time_in_proportion_to_the_partitions_of_its_session() -> 
         start(share, count)
         steps.append(count_steps(partial(share.fetch, "A", wait_ms=0)))
     assert steps[2] - steps[1] < GROWTH_MAX * (steps[1] - steps[0])
+
+
+def fetch_of(at: InMemoryBroker, epoch: int, partitions: Sequence[int], **fields: int) -> ShareFetchRequest:
+    """Return a request that adds partitions to the session of member A."""
+    topic = FetchTopic(
+        topic_id=at.state.cluster.topics["t"].topic_id,
+        partitions=tuple(FetchPartition(partition_index=one, acknowledgement_batches=()) for one in partitions),
+    )
+    request = ShareFetchRequest(
+        group_id=GROUP,
+        member_id="A",
+        share_session_epoch=epoch,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        max_records=10,
+        batch_size=10,
+        topics=(topic,) if partitions else (),
+        forgotten_topics_data=(),
+    )
+    return request.replace(**fields)
+
+
+def with_session(partition_count: int) -> tuple[InMemoryBroker, ConnectedPair]:
+    """Return a broker, and the connection of a member whose session has all partitions, which are loaded."""
+    at = InMemoryBroker(kafka_version="4.4", topics={"t": partition_count})
+    for name in ("__consumer_offsets", "__share_group_state"):
+        assert at.state.cluster.ensure_internal_topic(name, at.clock.now_ms())
+    pair = at.connect()
+    assert join(pair, "A") == 0
+    opened: Any = pair.ask(fetch_of(at, 0, range(partition_count)), 2)
+    assert opened.error_code == 0
+    assert {one.error_code for one in opened.responses[0].partitions} == {0}
+    return at, pair
+
+
+def produce(at: InMemoryBroker, size_bytes: int, partition: int = 0) -> None:
+    data = PartitionProduceData(index=partition, records=build_record_batch([Record(None, bytes(size_bytes))]))
+    topics = (TopicProduceData(name="t", partition_data=(data,)),)
+    at.connect().ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 9)
+
+
+def slices_of_fetch(partition_count: int) -> list[int]:
+    """Return the steps of each slice of a fetch of a session whose partitions are loaded."""
+    at, _ = with_session(partition_count)
+    dispatcher = Dispatcher(at.state, at.observations, takes_turns=True)
+    connection = Connection(dispatcher, at.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    data = request_frame(fetch_of(at, 1, ()), 2, correlation_id=1)
+    responses: list[bytes] = []
+    steps = [count_steps(lambda: responses.append(connection.receive(data, 0)))]
+    while dispatcher.turns:
+        dispatcher.give_turn()
+        dispatcher.take_runnable()
+        steps.append(count_steps(lambda: responses.append(connection.resume(0))))
+    assert b"".join(responses)
+    return steps
+
+
+def test_a_fetch_of_a_loaded_session_is_served_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k78_share_fetch, "SLICE_PARTITIONS", 20)
+    few, many = slices_of_fetch(60), slices_of_fetch(120)
+    assert [len(few), len(many)] == [1 + 2 * 60 // 20, 1 + 2 * 120 // 20], "partitions are loaded, then read"
+    assert max(many) < 1.5 * max(few)
+
+
+def test_records_wake_a_fetch_without_a_look_at_its_other_partitions() -> None:
+    """Each Produce looked at all of them: 150 ms for a session of 40,000 partitions."""
+    steps = []
+    for count in (50, 100):
+        at, pair = with_session(count)
+        pair.send(fetch_of(at, 1, (), max_wait_ms=1000, min_bytes=10_000), 2)
+        steps.append(count_steps(partial(at.state.cluster.topics["t"].partitions[7].data.notify_waiters)))
+        assert not pair.responses
+    assert steps[0] == steps[1]
+
+
+def test_a_fetch_waits_on_for_enough_records() -> None:
+    at, pair = with_session(k78_share_fetch.SMALL_PARTITIONS + 1)
+    pair.send(fetch_of(at, 1, (), max_wait_ms=1000, min_bytes=500), 2)
+    produce(at, 100)
+    at.advance(milliseconds=999)
+    assert not pair.responses
+    produce(at, 500, 1)
+    (response,) = pair.responses
+    assert [one.partition_index for one in response.responses[0].partitions] == [1, 0]  # type: ignore[attr-defined]
+    pair.responses.clear()
+    pair.send(fetch_of(at, 2, (), max_wait_ms=1000, min_bytes=500), 2)
+    produce(at, 100, 2)
+    at.advance(milliseconds=1000)
+    (response,) = pair.responses
+    assert [one.partition_index for one in response.responses[0].partitions] == [2]  # type: ignore[attr-defined]
+
+
+def test_sessions_have_few_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "SESSION_PARTITIONS_MAX", 4)
+    monkeypatch.setattr(sessions, "PARTITIONS_MAX", 6)
+    at, pair = with_session(3)
+
+    def error(epoch: int, partitions: Sequence[int], member: str = "A") -> int:
+        response: Any = pair.ask(fetch_of(at, epoch, partitions).replace(member_id=member), 2)
+        return int(response.error_code)
+
+    assert error(1, (3, 4)) == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert error(1, (0, 1, 2, 3)) == 0
+    assert error(0, range(5), "B") == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert error(0, range(3), "B") == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert error(0, range(2), "B") == 0
+    assert error(1, range(3), "B") == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert error(-1, (), "A") == 0
+    assert error(1, range(3), "B") == 0

@@ -8,6 +8,7 @@ waits, at most ``max_wait_ms``: for appended records, and for records that other
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from kproto.messages.k78_share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from kproto_server.deferred import Completion, DelayedOperation, in_slices
+from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_slices
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
@@ -43,7 +44,9 @@ ACQUIRE_MODES = (0, 1)
 RECORD_LIMIT = 1
 """The acquire mode in which a member never gets more records than it wants (KIP-1206)."""
 SLICE_PARTITIONS = 1000
-"""Partitions of a session that are loaded at one turn: about 10 ms."""
+"""Partitions of a session that are loaded, or read, at one turn: about 10 ms."""
+SMALL_PARTITIONS = 50
+"""A session with more responds at a turn, if it has waited."""
 RESPONSE_MAX_BYTES = 24 << 20
 """As for Fetch. DEVIATION: 55 MB in Kafka (`fetch.max.bytes`)."""
 
@@ -110,7 +113,8 @@ def _session(
     forgotten = [
         TopicIdPartition(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
     ]
-    session.update(named, forgotten)
+    if not sessions.update(session, named, forgotten):
+        return ErrorCode.SHARE_SESSION_LIMIT_REACHED
     session.next_epoch()
     return session
 
@@ -133,8 +137,9 @@ class _Fetch:
         self._lock_ms = lock_ms
         self._errors: dict[TopicIdPartition, PartitionData] = {}
         self._loaded: dict[TopicIdPartition, tuple[LoadedPartition, Partition]] = {}
-        self._completion = Completion(on_abandoned=self._stop_waiting)
-        self._waits_in: list[dict[Callable[[], object], None]] = []
+        self._deadline_ms = context.now_ms + request.max_wait_ms
+        self._completion = Completion()
+        self._waits_in: list[tuple[dict[Callable[[], object], None], Callable[[], object]]] = []
 
     def steps(self) -> Generator[None, None, ShareFetchResponse | DelayedOperation | DeferredResponse]:
         """Load the partitions of the session in slices, and return the response or the operation that waits."""
@@ -142,7 +147,10 @@ class _Fetch:
             self._load(one)
             if number % SLICE_PARTITIONS == 0:
                 yield
-        return self.respond_or_wait()
+        request = self._request
+        wants_nothing = not self._loaded or not request.max_records or not request.max_bytes
+        may_wait = not wants_nothing and request.max_wait_ms > 0
+        return (yield from self._respond_or_wait(may_wait=may_wait))
 
     def _rotated(self) -> Iterator[TopicIdPartition]:
         """Yield the partitions of the session; each request begins with another one."""
@@ -179,66 +187,89 @@ class _Fetch:
 
     # Waiting.
 
-    def respond_or_wait(self) -> ShareFetchResponse | DelayedOperation | DeferredResponse:
-        request = self._request
-        wants_nothing = not self._loaded or not request.max_records or not request.max_bytes
-        if wants_nothing or request.max_wait_ms <= 0 or self._is_enough():
-            return self._respond()
-        for loaded, partition in self._loaded.values():
-            self._waits_in += [partition.make_data().waiters, loaded.waiters]
-        for waiters in self._waits_in:
-            waiters[self._check] = None
-        return DelayedOperation(self._context.now_ms + request.max_wait_ms, self._end_wait, self._completion)
+    def _respond_or_wait(
+        self, *, may_wait: bool
+    ) -> Generator[None, None, ShareFetchResponse | DelayedOperation | DeferredResponse]:
+        if not may_wait or (yield from self._is_enough()):
+            return (yield from self._respond())
+        self._completion = Completion(on_abandoned=self._stop_waiting)
+        for one, (loaded, partition) in self._loaded.items():
+            look = partial(self._look, one)
+            for waiters in (partition.make_data().waiters, loaded.waiters):
+                waiters[look] = None
+                self._waits_in.append((waiters, look))
+        return DelayedOperation(self._deadline_ms, self._end_wait, self._completion)
 
-    def _is_enough(self) -> bool:
-        reads = self._reads()
-        if any(not _is_in_range(read) for read in reads.values()):
-            return True
-        return bool(reads) and sum(len(read.records) for read in reads.values()) >= self._request.min_bytes
+    def _is_enough(self) -> Generator[None, None, bool]:
+        size_bytes = 0
+        for number, (_, read) in enumerate(self._reads(), start=1):
+            size_bytes += len(read.records)
+            if not _is_in_range(read) or size_bytes >= self._request.min_bytes:
+                return True
+            if number % SLICE_PARTITIONS == 0:
+                yield
+        return False
 
-    def _check(self) -> None:
-        if not self._completion.is_complete and self._is_enough():
-            self._completion.complete()
+    def _look(self, one: TopicIdPartition) -> None:
+        """Go on if a partition has available records now. Looking at all of them would take as long as the request."""
+        loaded, _ = self._loaded[one]
+        if not self._completion.is_complete and loaded.share.can_acquire:
+            read = self._read(one, 1, is_first=True)
+            if read.records or not _is_in_range(read):
+                self._completion.complete()
 
     def _stop_waiting(self) -> None:
-        for waiters in self._waits_in:
-            waiters.pop(self._check, None)
+        for waiters, look in self._waits_in:
+            waiters.pop(look, None)
+        self._waits_in.clear()
 
-    def _end_wait(self) -> ShareFetchResponse | DeferredResponse:
+    def _end_wait(self) -> ShareFetchResponse | DelayedOperation | DeferredResponse:
+        """Respond, or wait on: records have come, but not enough. Otherwise it is the deadline, or the client's end."""
         self._stop_waiting()
-        return self._respond()
+        now_ms = self._context.coordinator.clock.now_ms()
+        may_wait = self._completion.is_complete and now_ms < self._deadline_ms
+
+        def go_on() -> ShareFetchResponse | DelayedOperation | DeferredResponse:
+            return in_slices(self._respond_or_wait(may_wait=may_wait), now_ms)
+
+        # Records may end the wait of many clients at once.
+        return at_turn(go_on, now_ms) if len(self._loaded) > SMALL_PARTITIONS else go_on()
 
     # Reading and acquiring.
 
-    def _reads(self) -> dict[TopicIdPartition, Read]:
-        """Read each partition that has available records from the first of them on."""
+    def _reads(self) -> Iterator[tuple[TopicIdPartition, Read]]:
+        """Read each partition that has available records from the first of them on, when it is asked for."""
         able = [one for one, (loaded, _) in self._loaded.items() if loaded.share.can_acquire]
         limit = min(self._request.max_bytes, RESPONSE_MAX_BYTES)
-        reads: dict[TopicIdPartition, Read] = {}
-        is_first, reads_committed = True, self._reads_committed
+        is_first = True
         for one in able:
-            loaded, partition = self._loaded[one]
-            offset = loaded.share.next_fetch_offset()
-            end_offset = partition.data.last_stable_offset if reads_committed else None
-            if self._request.min_bytes <= 1:
-                # No later record can be acquired; their bytes only count for more than one byte.
-                end = partition.data.end_of_batch(max(offset, loaded.share.end_offset) + self._request.max_records)
-                end_offset = end if end_offset is None else min(end, end_offset)
-            records = partition.data.read(offset, limit // len(able), min_one_batch=is_first, end_offset=end_offset)
-            reads[one] = Read(loaded, partition, offset, records)
-            is_first = is_first and not records
-        return reads
+            read = self._read(one, limit // len(able), is_first=is_first)
+            yield one, read
+            is_first = is_first and not read.records
+
+    def _read(self, one: TopicIdPartition, limit: int, *, is_first: bool) -> Read:
+        loaded, partition = self._loaded[one]
+        offset = loaded.share.next_fetch_offset()
+        end_offset = partition.data.last_stable_offset if self._reads_committed else None
+        if self._request.min_bytes <= 1:
+            # No later record can be acquired; their bytes only count for more than one byte.
+            end = partition.data.end_of_batch(max(offset, loaded.share.end_offset) + self._request.max_records)
+            end_offset = end if end_offset is None else min(end, end_offset)
+        records = partition.data.read(offset, limit, min_one_batch=is_first, end_offset=end_offset)
+        return Read(loaded, partition, offset, records)
 
     @property
     def _reads_committed(self) -> bool:
         return self._context.share_groups.settings_of(self._session.group_id).reads_committed
 
-    def _respond(self) -> ShareFetchResponse | DeferredResponse:
+    def _respond(self) -> Generator[None, None, ShareFetchResponse | DeferredResponse]:
         request, found, left = self._request, dict(self._errors), self._request.max_records
         if request.max_records and request.max_bytes:
-            for one, read in self._reads().items():
+            for number, (one, read) in enumerate(self._reads(), start=1):
                 found[one], count = self._acquire(one, read, left)
                 left -= count
+                if number % SLICE_PARTITIONS == 0:
+                    yield
         context, lock_ms, outcomes = self._context, self._lock_ms, self._outcomes
         session = None if request.share_session_epoch == INITIAL_EPOCH else self._session
         ordered = [(one, found[one]) for one in self._rotated() if one in found]

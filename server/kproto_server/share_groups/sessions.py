@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = 2**31 - 1
+SESSION_PARTITIONS_MAX = 5000
+"""Partitions of one session. What is not done in slices takes 60 ms for as many, and the end of the connection
+releases all of them at once."""
+PARTITIONS_MAX = 200_000
+"""Partitions of all sessions of a broker; Kafka limits the number of sessions only. One takes about 500 bytes."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -88,8 +93,26 @@ class ShareSessions:
         if len(self._by_member) >= self._count_max:
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         session = ShareSession(group_id, member_id, partitions, connection)
+        if not self._has_room(len(session.partitions), len(session.partitions)):
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         self._by_member[group_id, member_id] = session
         return session
+
+    def update(
+        self, session: ShareSession, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]
+    ) -> bool:
+        """Apply the changes of a request; return whether there is room for them. Otherwise nothing changes."""
+        new = set(added) - session.partitions.keys()
+        if new and not self._has_room(len(session.partitions) + len(new), len(new)):
+            return False
+        session.update(added, forgotten)
+        return True
+
+    def _has_room(self, count: int, new_count: int) -> bool:
+        """Return whether a session may have a number of partitions, of which some are new."""
+        if count > SESSION_PARTITIONS_MAX:
+            return False
+        return sum(len(session.partitions) for session in self._by_member.values()) + new_count <= PARTITIONS_MAX
 
     def resume(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
         """Return the session of a later request, or the error that makes the member open a new one."""
