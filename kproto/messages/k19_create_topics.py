@@ -77,7 +77,7 @@ class CreatableTopicResult(Struct):
     configs: Annotated[Array[CreatableTopicConfigs] | None, since(5), nullable(), ignorable] = ()
 
 
-class CreateTopicsResponse(Response, api_key=19, versions=(0, 7), flexible=5):
+class CreateTopicsResponse(Response, api_key=19, versions=(0, 7), flexible=5, has_slices=True):
     """v1: + topics[].error_message?
     v2: + throttle_time_ms
     v3: layout of v2; throttled at the client

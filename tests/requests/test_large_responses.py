@@ -7,6 +7,7 @@ is made in slices, and equals the one that is made at once. The steps of each sl
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
 from types import ModuleType
 from typing import Any, cast
 
@@ -30,6 +31,12 @@ from kproto.messages.k15_describe_groups import (
     DescribeGroupsResponse,
 )
 from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -66,6 +73,7 @@ from kproto_server.handlers import (
     k09_offset_fetch,
     k15_describe_groups,
     k16_list_groups,
+    k19_create_topics,
     k32_describe_configs,
     k35_describe_log_dirs,
     k43_elect_leaders,
@@ -436,3 +444,41 @@ def test_a_page_of_topics_does_not_sort_all_of_them() -> None:
     page = DescribeTopicPartitionsRequest(topics=(), response_partition_limit=1, cursor=None)
     assert [topic.name for topic in ask(state, page, 0).topics] == ["__consumer_offsets"]
     assert CountedName.compared < 3000
+
+
+def creation(count: int) -> CreateTopicsRequest:
+    topics = tuple(
+        CreatableTopic(name=f"new{index}", num_partitions=1, replication_factor=1, assignments=(), configs=())
+        for index in range(count)
+    )
+    return CreateTopicsRequest(topics=topics, timeout_ms=1000)
+
+
+def test_many_created_topics_are_returned_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k19_create_topics, "SMALL_CONFIGS", 100)
+    steps, response, _ = slices(new_state(), creation(3), 5)
+    assert len(steps) > 1
+    created = CreateTopicsResponse.decode(response[9:], 5).topics
+    assert [(topic.name, topic.error_code, len(topic.configs or ()) > 30) for topic in created] == [
+        (f"new{index}", 0, True) for index in range(3)
+    ]
+
+
+def test_the_configs_of_created_topics_are_described_once() -> None:
+    """Each topic described all its configs: a request of 4000 topics took 0.9 s."""
+
+    def steps_of_topic(version: int) -> int:
+        ask(new_state(), creation(1), version)
+        few, many = (count_steps(partial(ask, new_state(), creation(count), version)) for count in (10, 20))
+        return many - few
+
+    assert steps_of_topic(5) < 1.5 * steps_of_topic(4)
+    state = new_state()
+    own = CreatableTopicConfig(name="retention.ms", value="5")
+    request = creation(2)
+    request = request.replace(topics=(request.topics[0], request.topics[1].replace(configs=(own,))))
+    default, changed = ask(state, request, 5).topics
+    differing = [pair for pair in zip(default.configs, changed.configs, strict=True) if pair[0] != pair[1]]
+    assert [(one.name, one.value, two.name, two.value) for one, two in differing] == [
+        ("retention.ms", "604800000", "retention.ms", "5")
+    ]

@@ -21,7 +21,7 @@ from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TAB
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -170,9 +170,13 @@ def _conflict(values: Mapping[str, str]) -> str | None:
     return None
 
 
-def describe_topic(settings: Settings, given: Mapping[str, str]) -> Iterator[TopicConfigEntry]:
-    """Yield all configs of a topic with these configs of its own, sorted by name (BA-92)."""
+def describe_topic(
+    settings: Settings, given: Mapping[str, str], names: Container[str] | None = None
+) -> Iterator[TopicConfigEntry]:
+    """Yield all configs of a topic with these configs of its own, sorted by name (BA-92); ``names``: only these."""
     for config in topic_configs(settings.kafka_version).values():
+        if names is not None and config.name not in names:
+            continue
         listed = _listed(config, settings, given)
         source = listed[0][2] if listed else ConfigSource.DEFAULT
         yield TopicConfigEntry(config.name, config.type, _value(config, settings, given), source, tuple(listed))

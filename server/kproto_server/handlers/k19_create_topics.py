@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -17,6 +17,7 @@ from kproto.messages.k19_create_topics import (
 from kproto_server.cluster.rules import BROKER_DEFAULT
 from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.configuration.topic_configs import describe_topic
+from kproto_server.deferred import LargeResponse, sum_exceeds
 from kproto_server.handlers._controller import (
     DuplicateTopicsBehavior,
     duplicate_counts,
@@ -24,21 +25,27 @@ from kproto_server.handlers._controller import (
     not_controller,
 )
 from kproto_server.handlers._topic_quota import TopicQuota
+from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kproto_server.cluster.topics import Topic
+    from kproto_server.configuration.settings import Settings
     from kproto_server.requests.context import RequestContext
 
 DETAILS_SINCE = 5
 """The version from which on the response has the counts and configs of the new topic."""
+SMALL_CONFIGS = 10_000
+"""Configs that are returned at once: about 10 ms. A response with more is encoded in slices."""
 
 
-def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | LargeResponse:
     quota = TopicQuota(context)
     topics = tuple(_results(request, quota, context))
-    return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=topics)
+    response = CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=topics)
+    is_small = not sum_exceeds(SMALL_CONFIGS, (1 + len(topic.configs or ()) for topic in topics))
+    return response if is_small else LargeResponse(response, error_codes(response))
 
 
 def _results(
@@ -52,10 +59,11 @@ def _results(
         yield from (_refused(topic.name, excess) for topic in request.topics)
         return
     behavior = context.behavior(DuplicateTopicsBehavior)
+    configs = _Configs(context)
     duplicates = duplicate_counts(topic.name for topic in request.topics)
     for topic in request.topics:
         if topic.name not in duplicates:
-            yield _create(topic, request.validate_only, quota, context)
+            yield _create(topic, request.validate_only, quota, configs, context)
     for name, count in duplicates.items():
         message = behavior.create_topics_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
@@ -70,7 +78,7 @@ def _partition_count(requested: CreatableTopic, context: RequestContext) -> int:
 
 
 def _create(
-    requested: CreatableTopic, validate_only: bool, quota: TopicQuota, context: RequestContext
+    requested: CreatableTopic, validate_only: bool, quota: TopicQuota, configs: _Configs, context: RequestContext
 ) -> CreatableTopicResult:
     create = partial(
         context.cluster.create_topic,
@@ -101,7 +109,7 @@ def _create(
         error_message=None,
         num_partitions=len(made.partitions),
         replication_factor=made.replication_factor,
-        configs=tuple(_configs(made, context)) if context.api_version >= DETAILS_SINCE else (),
+        configs=configs.of(made) if context.api_version >= DETAILS_SINCE else (),
     )
 
 
@@ -109,8 +117,34 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=refusal.error, error_message=refusal.message)
 
 
-def _configs(topic: Topic, context: RequestContext) -> Iterator[CreatableTopicConfigs]:
-    for entry in describe_topic(context.settings.of(context.node.node_id), topic.configs):
-        yield CreatableTopicConfigs(
-            name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
-        )
+class _Configs:
+    """The configs of created topics. Those that no topic has of its own are described once for a request."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+
+    def of(self, topic: Topic) -> tuple[CreatableTopicConfigs, ...]:
+        if not topic.configs:
+            return self._of_broker
+        return tuple((self._by_name | self._described(topic.configs)).values())
+
+    @cached_property
+    def _by_name(self) -> dict[str, CreatableTopicConfigs]:
+        return self._described(None)
+
+    @cached_property
+    def _of_broker(self) -> tuple[CreatableTopicConfigs, ...]:
+        return tuple(self._by_name.values())
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return self._context.settings.of(self._context.node.node_id)
+
+    def _described(self, given: Mapping[str, str] | None) -> dict[str, CreatableTopicConfigs]:
+        """Return these configs of a topic, or, with None, all of a topic without own configs."""
+        return {
+            entry.name: CreatableTopicConfigs(
+                name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
+            )
+            for entry in describe_topic(self._settings, given or {}, given)
+        }
