@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from kproto.errors import KprotoError
 
@@ -121,6 +121,22 @@ def lazily(make: Callable[[T], E], items: Sequence[T]) -> tuple[E, ...]:
     Nothing may change the items meanwhile. The type is what declarations have; the value is no tuple.
     """
     return cast("tuple[E, ...]", _LazyArray(make, items))
+
+
+def changed_array(
+    change: Callable[[Any], Any], elements: Sequence[Any], *, before: Iterable[Any] = (), behind: Iterable[Any] = ()
+) -> tuple[Any, ...]:
+    """Return elements changed, between others. Those of `lazily` are changed when they are made."""
+    if not isinstance(elements, _LazyArray):
+        return (*before, *map(change, elements), *behind)
+    array: _LazyArray[Any, Any] = elements
+
+    def make(item: tuple[bool, Any]) -> Any:
+        is_made, value = item
+        return value if is_made else change(array._make(value))
+
+    items = [(True, one) for one in before], [(False, one) for one in array._items], [(True, one) for one in behind]
+    return lazily(make, [*items[0], *items[1], *items[2]])
 
 
 def sum_exceeds(limit: int, counts: Iterable[int]) -> bool:

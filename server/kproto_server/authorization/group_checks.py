@@ -17,6 +17,7 @@ from kproto_server.authorization.checks import (
     parted,
     refused,
 )
+from kproto_server.deferred import changed_array
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
@@ -55,8 +56,10 @@ def described_groups(asked_array: str, array: str) -> Check:
         )
 
         def finished(response: Any) -> Any:
-            shown = tuple(_with_operations(asked, _with_visible_topics(asked, one)) for one in getattr(response, array))
-            return response.replace(**{array: (*denied, *shown)})
+            def shown(group: Any) -> Any:
+                return _with_operations(asked, _with_visible_topics(asked, group))
+
+            return response.replace(**{array: changed_array(shown, getattr(response, array), before=denied)})
 
         return changed(perform(request.replace(**{asked_array: allowed})), finished)
 
@@ -170,7 +173,7 @@ def share_group_offsets(asked: Asked, perform: Perform) -> Any:
 
     return changed(
         perform(request.replace(groups=allowed)),
-        lambda response: response.replace(groups=(*map(visible, response.groups), *denied)),
+        lambda response: response.replace(groups=changed_array(visible, response.groups, behind=denied)),
     )
 
 

@@ -19,6 +19,7 @@ from kproto_server.authorization.checks import (
     refused,
 )
 from kproto_server.authorization.topic_checks import cluster_operations
+from kproto_server.deferred import changed_array
 from kproto_server.handlers._acls import AclsBehavior, filter_of
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
@@ -152,7 +153,9 @@ def configs(array: str, operation: Operation) -> Check:
             denied.append(filled(struct, values, asked.context.api_version))
         return changed(
             perform(request.replace(resources=allowed)),
-            lambda response: response.replace(**{array: (*getattr(response, array), *denied)}),
+            lambda response: response.replace(
+                **{array: changed_array(lambda one: one, getattr(response, array), behind=denied)}
+            ),
         )
 
     return check

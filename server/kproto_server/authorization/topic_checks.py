@@ -15,7 +15,7 @@ from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartition
 from kproto.records.batch_header import MAGIC, MAGIC_POSITION, header_struct
 from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, parted, refused
 from kproto_server.cluster.topics import INTERNAL_TOPICS
-from kproto_server.deferred import LargeResponse
+from kproto_server.deferred import changed_array
 from kproto_server.faults.active_rules import known_request
 from kproto_server.faults.items import ErrorItems, empty_response, place_of
 from kproto_server.handlers import _operations
@@ -189,24 +189,22 @@ def _with_operations(
     """Add denied topics to a response, and the operations that the client may do to all topics and the cluster."""
     request, rights = asked.request, asked.rights
 
+    def with_operations(topic: Any) -> Any:
+        supported = topic.topic_authorized_operations
+        if supported <= 0 or not topic.name:
+            return topic
+        return topic.replace(topic_authorized_operations=rights.bits(supported, ResourceType.TOPIC, topic.name))
+
     def finished(response: Any) -> Any:
         topics = () if hides_found else response.topics
-        if request.include_topic_authorized_operations and not isinstance(result, LargeResponse):
-            topics = tuple(
-                one.replace(
-                    topic_authorized_operations=rights.bits(
-                        one.topic_authorized_operations, ResourceType.TOPIC, one.name
-                    )
-                )
-                if one.topic_authorized_operations > 0 and one.name
-                else one
-                for one in topics
-            )
+        if request.include_topic_authorized_operations:
+            topics = changed_array(with_operations, topics, behind=denied)
+        elif denied:
+            topics = changed_array(lambda topic: topic, topics, behind=denied)
         operations = response.cluster_authorized_operations
         if request.include_cluster_authorized_operations and operations > 0:
             operations = cluster_operations(asked, operations)
-        merged = topics if not denied else (*topics, *denied)
-        return response.replace(topics=merged, cluster_authorized_operations=operations)
+        return response.replace(topics=topics, cluster_authorized_operations=operations)
 
     return changed(result, finished)
 
@@ -361,8 +359,8 @@ def offset_fetch(asked: Asked, perform: Perform) -> Any:
     by_id = {one.group_id: one for one in allowed}
 
     def finished(response: Any) -> Any:
-        groups = tuple(_offsets_of(asked, one, by_id[one.group_id]) for one in response.groups)
-        return response.replace(groups=(*groups, *denied))
+        groups = changed_array(lambda one: _offsets_of(asked, one, by_id[one.group_id]), response.groups, behind=denied)
+        return response.replace(groups=groups)
 
     return changed(perform(request.replace(groups=allowed)), finished)
 

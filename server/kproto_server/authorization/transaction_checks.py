@@ -16,6 +16,7 @@ from kproto_server.authorization.checks import (
     on_topics,
     parted,
 )
+from kproto_server.deferred import changed_array
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation
@@ -96,7 +97,9 @@ def describe_transactions(asked: Asked, perform: Perform) -> Any:
 
     return changed(
         perform(request.replace(transactional_ids=allowed)),
-        lambda response: response.replace(transaction_states=(*map(visible, response.transaction_states), *denied)),
+        lambda response: response.replace(
+            transaction_states=changed_array(visible, response.transaction_states, behind=denied)
+        ),
     )
 
 

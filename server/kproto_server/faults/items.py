@@ -12,6 +12,7 @@ items, which are made from the request (`error_items`); and the response with bo
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -21,7 +22,7 @@ from kproto.declaration import ZERO_UUID, fields_of
 from kproto_server.handlers._error_responses import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kproto.declaration import Field, Struct
     from kproto.message import Request, Response
@@ -315,12 +316,10 @@ class ErrorItems(NamedTuple):
         return merged
 
     def _merged(self, level: Level, parent: Any, additions: tuple[Struct, ...]) -> Any:
-        result, left = [], list(additions)
+        result, left = [], _Additions(additions)
         for item in getattr(parent, level.array) or ():
             about = _described(item, "")
-            addition = next((one for one in left if _same(_described(one, ""), about)), None)
-            if addition is not None:
-                left.remove(addition)
+            addition = left.take(about)
             if not self.selection.has(about):
                 result.append(item)
             elif level is self.target:
@@ -328,7 +327,45 @@ class ErrorItems(NamedTuple):
             elif level.inner is not None:
                 inside = () if addition is None else getattr(addition, level.inner.array)
                 result.append(self._merged(level.inner, item, inside))
-        return parent.replace(**{level.array: (*result, *left)})
+        return parent.replace(**{level.array: (*result, *left.items)})
+
+
+class _Additions:
+    """The error items of one level, which are found by what they are about: there may be thousands."""
+
+    def __init__(self, items: Iterable[Struct]) -> None:
+        self._left: dict[int, Struct] = dict(enumerate(items))
+        self._by_roles: dict[tuple[str, ...], list[tuple[int, dict[str, Any]]]] = {}
+        for number, item in self._left.items():
+            about = _described(item, "")
+            self._by_roles.setdefault(tuple(sorted(about)), []).append((number, about))
+        self._numbers: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[Any, ...], deque[int]]] = {}
+        """By the roles of the items, and those that another item has, too: by value, the numbers of the items."""
+
+    @property
+    def items(self) -> Iterable[Struct]:
+        """The items that nobody has taken."""
+        return self._left.values()
+
+    def take(self, about: Mapping[str, Any]) -> Struct | None:
+        """Remove and return the first item about the same: they have values in common, and all of these are equal."""
+        found = []
+        for roles in self._by_roles:
+            common = tuple(role for role in roles if role in about)
+            numbers = self._numbers_of(roles, common).get(tuple(about[role] for role in common)) if common else None
+            while numbers and numbers[0] not in self._left:
+                numbers.popleft()
+            if numbers:
+                found.append(numbers[0])
+        return self._left.pop(min(found)) if found else None
+
+    def _numbers_of(self, roles: tuple[str, ...], common: tuple[str, ...]) -> dict[tuple[Any, ...], deque[int]]:
+        numbers = self._numbers.get((roles, common))
+        if numbers is None:
+            numbers = self._numbers[roles, common] = {}
+            for number, about in self._by_roles[roles]:
+                numbers.setdefault(tuple(about[role] for role in common), deque()).append(number)
+        return numbers
 
 
 def _items(parent: Any, source: str | None) -> tuple[Any, ...]:
@@ -346,12 +383,6 @@ def _described(item: Any, plain_role: str) -> dict[str, Any]:
         if role is not None and value not in ("", None, ZERO_UUID) and not isinstance(value, tuple):
             found.setdefault(role, value)
     return found
-
-
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two items are about the same."""
-    common = one.keys() & other.keys()
-    return bool(common) and all(one[role] == other[role] for role in common)
 
 
 def _failed(cls: type[Any], about: Mapping[str, Any], error: ErrorCode, version: int, message: str | None = "") -> Any:

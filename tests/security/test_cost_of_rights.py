@@ -1,0 +1,130 @@
+"""Checks of rights cost no more than in proportion to a request, and leave large responses in slices.
+
+Method. A client may see every other topic. The steps of the broker for one request are counted; turns are given by the
+test.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.headers import request_frame
+from kproto.message import Request
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto_server.authorization.table import install
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.handlers import k03_metadata, k09_offset_fetch, k15_describe_groups, k32_describe_configs
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.security.acls import Acl, Operation, PatternType, Permission, ResourceType
+from kproto_server.testing import InMemoryBroker
+from tests.coordinator.broker_state import NOW_MS, commit
+from tests.robustness.steps import GROWTH_MAX, count_steps, growth
+from tests.security.test_acls import ALICE, SETTINGS
+
+
+def broker_of_alice(topic_count: int) -> InMemoryBroker:
+    """Return a broker on which Alice may read the topics with an even number, and all groups."""
+    names = [f"t{index}" for index in range(topic_count)]
+    broker = InMemoryBroker(settings=SETTINGS, topics=dict.fromkeys(names, 1))
+    authorizer = broker.state.cluster.authorizer
+    assert authorizer is not None
+    resources = [(ResourceType.TOPIC, name) for name in names[::2]] + [(ResourceType.GROUP, "*")]
+    authorizer.replace(
+        [
+            Acl(kind, name, PatternType.LITERAL, ALICE, "*", operation, Permission.ALLOW)
+            for kind, name in resources
+            for operation in (Operation.READ, Operation.DESCRIBE_CONFIGS)
+        ]
+    )
+    return broker
+
+
+def responses_to(broker: InMemoryBroker, request: Request, version: int) -> tuple[list[int], bytes]:
+    """Return the steps of each slice, and the response."""
+    dispatcher = Dispatcher(broker.state, broker.observations, takes_turns=True)
+    install(dispatcher)
+    connection = Connection(dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    connection.info.principal = ALICE
+    received: list[bytes] = []
+    data = request_frame(request, version, correlation_id=1)
+    steps = [count_steps(lambda: received.append(connection.receive(data, NOW_MS)))]
+    while dispatcher.turns:
+        dispatcher.give_turn()
+        dispatcher.take_runnable()
+        steps.append(count_steps(lambda: received.append(connection.resume(NOW_MS))))
+    assert connection.close_reason is None
+    return steps, b"".join(received)
+
+
+def offsets_of(count: int) -> ListOffsetsRequest:
+    partitions = (ListOffsetsPartition(partition_index=0, timestamp=-1),)
+    topics = tuple(ListOffsetsTopic(name=f"t{index}", partitions=partitions) for index in range(count))
+    return ListOffsetsRequest(replica_id=-1, topics=topics)
+
+
+def configs_of(count: int) -> DescribeConfigsRequest:
+    resources = tuple(
+        DescribeConfigsResource(resource_type=2, resource_name=f"t{index}", configuration_keys=("retention.ms",))
+        for index in range(count)
+    )
+    return DescribeConfigsRequest(resources=resources)
+
+
+@pytest.mark.parametrize(("make", "version"), [(offsets_of, 5), (configs_of, 4)])
+def test_denied_topics_are_not_compared_with_each_other(make: Any, version: int) -> None:
+    """Each topic of the response was compared with each denied one: minutes for 10,000 topics."""
+    broker = broker_of_alice(80)
+    responses_to(broker, make(2), version)  # loads code, and generates the codecs
+    assert growth(lambda size: sum(responses_to(broker, make(size), version)[0])) < GROWTH_MAX
+
+
+EVERY_OFFSET = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),) * 6)
+ALL_TOPICS = MetadataRequest(
+    topics=tuple(MetadataRequestTopic(name=f"t{index}") for index in range(6)),
+    include_topic_authorized_operations=True,
+    include_cluster_authorized_operations=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "request_", "version"),
+    [
+        (k03_metadata, "SMALL_PARTITIONS", ALL_TOPICS, 10),
+        (k09_offset_fetch, "SMALL_OFFSETS", EVERY_OFFSET, 9),
+        (k15_describe_groups, "SMALL_MEMBERS", DescribeGroupsRequest(groups=("g",) * 6), 5),
+        (k32_describe_configs, "SMALL_CONFIGS", configs_of(6), 4),
+    ],
+)
+def test_a_large_response_has_what_the_client_may_see(
+    module: Any, limit: str, request_: Request, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = broker_of_alice(6)
+    assert broker.state.cluster.ensure_offsets_topic(NOW_MS)
+    commit(broker.state, "g", {f"t{index}": {0: 5} for index in range(6)})
+    whole, at_once = responses_to(broker, request_, version)
+    monkeypatch.setattr(module, limit, -1)
+    slices, in_slices = responses_to(broker, request_, version)
+    assert (len(whole), len(slices) > 1) == (1, True)
+    assert in_slices == at_once
+    if module is k03_metadata:
+        topics = MetadataResponse.decode(in_slices[9:], version).topics
+        assert [topic.error_code for topic in topics] == [0, 0, 0, 29, 29, 29]
+
+
+def test_groups_are_checked_when_they_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k09_offset_fetch, "SMALL_OFFSETS", -1)
+    broker = broker_of_alice(100)
+    assert broker.state.cluster.ensure_offsets_topic(NOW_MS)
+    commit(broker.state, "g", {f"t{index}": {0: 5} for index in range(100)})
+    first = []
+    for count in (1, 4, 8):
+        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),) * count)
+        first.append(responses_to(broker, request, 9)[0][0])
+    assert first[2] < 1.5 * first[1]
