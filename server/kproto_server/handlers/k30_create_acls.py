@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
+ACLS_MAX = 10_000
+NAMES_MAX = 10_000
+TOO_MANY = (
+    ErrorCode.POLICY_VIOLATION,
+    f"kproto has at most {ACLS_MAX} ACLs, and {NAMES_MAX} characters of the name, principal and host of one",
+)
+
+
 def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse:
     behavior = context.behavior(AclsBehavior)
     failing = [behavior.fails_request(creation) for creation in request.creations]
@@ -21,10 +29,13 @@ def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsRes
         return _all(request, ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     if any(failing):
         return _all(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    faults = [behavior.fault(creation) for creation in request.creations]
+    faults = [_size_fault(creation) or behavior.fault(creation) for creation in request.creations]
     accepted = [_acl(one) for one, fault in zip(request.creations, faults, strict=True) if fault is None]
     if accepted:
-        context.cluster.change_acls((*context.cluster.authorizer.acls, *accepted))
+        acls = dict.fromkeys((*context.cluster.authorizer.acls, *accepted))
+        if len(acls) > ACLS_MAX:
+            return _all(request, *TOO_MANY)
+        context.cluster.change_acls(acls)
     return CreateAclsResponse(
         throttle_time_ms=0,
         results=tuple(
@@ -34,6 +45,11 @@ def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsRes
             for fault in faults
         ),
     )
+
+
+def _size_fault(creation: AclCreation) -> tuple[ErrorCode, str] | None:
+    size = len(creation.resource_name) + len(creation.principal) + len(creation.host)
+    return TOO_MANY if size > NAMES_MAX else None
 
 
 def _all(request: CreateAclsRequest, error: ErrorCode, message: str | None) -> CreateAclsResponse:

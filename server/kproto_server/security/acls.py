@@ -79,6 +79,10 @@ IMPLYING: dict[Operation, tuple[Operation, ...]] = {
 """Operations whose ALLOW also allows the key."""
 
 
+ANY_VALUES = frozenset({int(ResourceType.ANY), int(Operation.ANY), int(Permission.ANY)})
+"""The number by which a filter selects all types, operations and permissions: the same for all three."""
+
+
 class Acl(NamedTuple):
     """One ACL with its pattern: Kafka's AclBinding."""
 
@@ -101,6 +105,9 @@ class Acl(NamedTuple):
         return self.principal in (principal, ANY_PRINCIPAL) and self.host in (host, WILDCARD)
 
 
+ByPrincipal = dict[str, list[Acl]]
+
+
 class AclFilter(NamedTuple):
     """Selects ACLs; None and ANY select all."""
 
@@ -111,6 +118,18 @@ class AclFilter(NamedTuple):
     host: str | None = None
     operation: int = Operation.ANY
     permission: int = Permission.ANY
+
+    @property
+    def only(self) -> Acl | None:
+        """The only ACL that the filter selects; None: it may select several."""
+        is_one = self.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED) and ANY_VALUES.isdisjoint(
+            (self.resource_type, self.operation, self.permission)
+        )
+        if not is_one or self.name is None or self.principal is None or self.host is None:
+            return None
+        return Acl(
+            self.resource_type, self.name, self.pattern_type, self.principal, self.host, self.operation, self.permission
+        )
 
     def matches(self, acl: Acl) -> bool:
         """Return whether the filter selects an ACL."""
@@ -131,6 +150,38 @@ class AclFilter(NamedTuple):
         return acl.covers(self.name) if self.pattern_type == PatternType.MATCH else acl.name == self.name
 
 
+class _AclsOfType:
+    """The ACLs of one resource type. A check takes time by the ACLs of its resource, and not by all that there are."""
+
+    __slots__ = ("_literal", "_prefix_lengths", "_prefixed", "acls")
+
+    def __init__(self) -> None:
+        self.acls: list[Acl] = []
+        self._literal: dict[str, ByPrincipal] = {}
+        """By the name of the pattern."""
+        self._prefixed: dict[str, ByPrincipal] = {}
+        self._prefix_lengths: set[int] = set()
+
+    def add(self, acl: Acl) -> None:
+        """Add an ACL of the type."""
+        self.acls.append(acl)
+        is_prefixed = acl.pattern_type == PatternType.PREFIXED
+        by_name = self._prefixed if is_prefixed else self._literal
+        by_name.setdefault(acl.name, {}).setdefault(acl.principal, []).append(acl)
+        if is_prefixed:
+            self._prefix_lengths.add(len(acl.name))
+
+    def on_resource(self, name: str) -> list[ByPrincipal]:
+        """Return the ACLs whose pattern has the resource of a name, by principal."""
+        names = dict.fromkeys((name, WILDCARD))
+        found = [self._literal[one] for one in names if one in self._literal]
+        for length in self._prefix_lengths:
+            by_principal = self._prefixed.get(name[:length]) if length <= len(name) else None
+            if by_principal is not None:
+                found.append(by_principal)
+        return found
+
+
 class Authorizer:
     """The ACLs of a cluster, and what they allow."""
 
@@ -140,7 +191,7 @@ class Authorizer:
         self.super_users: frozenset[str] = frozenset(super_users)
         self._allows_without_acls = allows_without_acls
         self._acls: dict[Acl, None] = {}
-        self._by_type: dict[int, list[Acl]] = {}
+        self._by_type: dict[int, _AclsOfType] = {}
 
     @property
     def acls(self) -> tuple[Acl, ...]:
@@ -152,7 +203,7 @@ class Authorizer:
         self._acls = dict.fromkeys(acls)
         self._by_type = {}
         for acl in self._acls:
-            self._by_type.setdefault(acl.resource_type, []).append(acl)
+            self._by_type.setdefault(acl.resource_type, _AclsOfType()).add(acl)
 
     def add(self, acls: Iterable[Acl]) -> None:
         """Add ACLs; those that exist stay as they are."""
@@ -170,14 +221,17 @@ class Authorizer:
         """Return whether a principal at a host may do an operation on a resource."""
         if principal in self.super_users:
             return True
-        on_resource = [acl for acl in self._by_type.get(resource_type, ()) if acl.covers(name)]
+        of_type = self._by_type.get(resource_type)
+        on_resource = [] if of_type is None else of_type.on_resource(name)
         if not on_resource:
             return self._allows_without_acls
         operations = (operation, Operation.ALL)
         implying = (*operations, *IMPLYING.get(Operation(operation), ()))
         is_allowed = False
-        for acl in on_resource:
-            if acl.is_for(principal, host):
+        for by_principal in on_resource:
+            for acl in (*by_principal.get(principal, ()), *by_principal.get(ANY_PRINCIPAL, ())):
+                if acl.host not in (host, WILDCARD):
+                    continue
                 if acl.permission == Permission.DENY and acl.operation in operations:
                     return False
                 is_allowed = is_allowed or (acl.permission == Permission.ALLOW and acl.operation in implying)
@@ -191,9 +245,10 @@ class Authorizer:
         """
         if principal in self.super_users:
             return True
+        of_type = self._by_type.get(resource_type)
         own = [
             acl
-            for acl in self._by_type.get(resource_type, ())
+            for acl in (() if of_type is None else of_type.acls)
             if acl.is_for(principal, host) and acl.operation in (operation, Operation.ALL)
         ]
         denials = [acl for acl in own if acl.permission == Permission.DENY]
