@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from kproto_server.broker.broker import Broker
+from tests.coordinator.broker_state import ask, new_state
 from tests.network.raw_client import RawClient
+from tests.robustness.steps import count_steps
 from tests.security.quota_scripts import (
     ALL,
     CONNECTIONS,
@@ -114,3 +117,23 @@ def test_names_of_hosts_are_not_resolved() -> None:
         found = change({"ip": "kafka.apache.org"}, (CONNECTIONS, 1.0))(client, 1)
         text = "kafka.apache.org is not a valid IP or resolvable host."
         assert found == [[ErrorCode.INVALID_REQUEST, text, [["ip", "kafka.apache.org"]]]]
+
+
+def test_the_cost_of_a_change_does_not_multiply_with_the_quotas_that_exist() -> None:
+    """All quotas were copied for each entity of a request: 2.7 s for 1500 entities beside 7500."""
+    entries = tuple(
+        EntryData(
+            entity=(EntityData(entity_type="user", entity_name=f"u{index}"),),
+            ops=(OpData(key=PRODUCER, value=1.0, remove=False),),
+        )
+        for index in range(10)
+    )
+    request = AlterClientQuotasRequest(entries=entries, validate_only=True)
+
+    def steps(count: int) -> int:
+        state = new_state()
+        state.cluster.set_client_quotas({(("user", f"old{index}"),): {PRODUCER: 1.0} for index in range(count)})
+        return count_steps(lambda: ask(state, request, 1))
+
+    steps(1)
+    assert steps(400) < 1.5 * steps(100)

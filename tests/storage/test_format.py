@@ -17,6 +17,7 @@ from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, read_t
 from kproto_server.storage.write_ahead_log import FRAME_HEADER, NAMES, WriteAheadLog
 from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
 from kproto_server.testing.simulated_disk import SimulatedDisk
+from tests.robustness.steps import count_steps
 from tests.storage.log_data import write_file
 
 PAGE = (Path(__file__).parents[2] / "server" / "FORMAT.md").read_text(encoding="utf-8")
@@ -118,3 +119,14 @@ def test_unknown_fields_of_topics_are_ignored() -> None:
     disk = SimulatedDisk()
     write_file(disk, NAME, example("topics.json").replace('"configs"', '"new": 1, "configs"').encode())
     assert read_topics(disk) == TOPICS
+
+
+def test_a_topic_takes_few_steps_to_write() -> None:
+    """The indented form took 0.3 s for each change of a cluster with 27,000 quotas, users and ACLs."""
+
+    def steps(count: int) -> int:
+        topics = [TOPICS[0]._replace(name=f"t{index}") for index in range(count)]
+        return count_steps(lambda: write_topics(SimulatedDisk(), topics))
+
+    steps(1)
+    assert steps(30) - steps(20) < 10 * 60

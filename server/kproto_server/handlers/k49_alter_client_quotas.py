@@ -11,13 +11,13 @@ from kproto.messages.k49_alter_client_quotas import (
     EntityData,
 )
 from kproto_server.handlers._client_quotas import ClientQuotasBehavior, QuotaError, in_map_order, invalid
-from kproto_server.quotas.entities import IP, altered, entity_of
+from kproto_server.quotas.entities import IP, alter, entity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest, OpData
-    from kproto_server.quotas.entities import Quotas
+    from kproto_server.quotas.entities import Entity
     from kproto_server.requests.context import RequestContext
 
 ENTITIES_MAX = 10_000
@@ -34,7 +34,7 @@ TOO_MANY = QuotaError(
 
 
 def handle(request: AlterClientQuotasRequest, context: RequestContext) -> AlterClientQuotasResponse:
-    behavior, quotas = context.behavior(ClientQuotasBehavior), context.cluster.client_quotas
+    behavior, quotas = context.behavior(ClientQuotasBehavior), dict(context.cluster.client_quotas)
     results: dict[tuple[tuple[str, str | None], ...], QuotaError | None] = {}
     for entry in request.entries:
         given = {one.entity_type: one.entity_name for one in entry.entity}  # of a type that is repeated, the last one
@@ -47,9 +47,7 @@ def handle(request: AlterClientQuotasRequest, context: RequestContext) -> AlterC
             continue
         fault = _fault_of_entity(names, behavior) or _fault_of_ops(names, entry.ops, behavior)
         if fault is None:
-            changed = _changed(quotas, names, entry.ops, behavior)
-            fault = TOO_MANY if len(changed) > max(ENTITIES_MAX, len(quotas)) else None
-            quotas = quotas if fault else changed
+            fault = _alter(quotas, names, entry.ops, behavior)
         results[key] = fault
     if quotas != context.cluster.client_quotas and not request.validate_only:
         context.cluster.alter_client_quotas(quotas)
@@ -66,9 +64,21 @@ def handle(request: AlterClientQuotasRequest, context: RequestContext) -> AlterC
     )
 
 
-def _changed(quotas: Quotas, names: Names, ops: Sequence[OpData], behavior: ClientQuotasBehavior) -> Quotas:
-    changes = {op.key: None if op.remove else behavior.kept_value(op.key, op.value) for op in ops}
-    return altered(quotas, entity_of(names), changes, behavior.ordered)
+def _alter(
+    quotas: dict[Entity, Mapping[str, float]], names: Names, ops: Sequence[OpData], behavior: ClientQuotasBehavior
+) -> QuotaError | None:
+    """Change the quotas, or return why not."""
+    count, entity = len(quotas), entity_of(names)
+    alter(
+        quotas,
+        entity,
+        {op.key: None if op.remove else behavior.kept_value(op.key, op.value) for op in ops},
+        behavior.ordered,
+    )
+    if len(quotas) <= max(ENTITIES_MAX, count):
+        return None
+    del quotas[entity]
+    return TOO_MANY
 
 
 def _fault_of_entity(names: Mapping[str, str | None], behavior: ClientQuotasBehavior) -> QuotaError | None:

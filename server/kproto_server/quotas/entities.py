@@ -29,19 +29,25 @@ def _as_given(had: list[str], new: list[str]) -> list[str]:
     return had + new
 
 
-def altered(
-    quotas: Quotas,
+def alter(
+    quotas: dict[Entity, Mapping[str, float]],
     entity: Entity,
     changes: Mapping[str, float | None],
     ordered: Callable[[list[str], list[str]], list[str]] = _as_given,
-) -> Quotas:
-    """Return quotas with the changed values of an entity; None removes a value.
+) -> None:
+    """Change the values of an entity in quotas, whose last one it is then; None removes a value.
 
     ``ordered`` returns the keys of an entity in their order, from those that it had and those that are new.
     """
-    had = quotas.get(entity, {})
+    had = quotas.pop(entity, {})
     found = {key: value for key, value in {**had, **changes}.items() if value is not None}
     keys = ordered([key for key in had if key in found], [key for key in found if key not in had])
-    values = {key: found[key] for key in keys}
-    others = {one: of_one for one, of_one in quotas.items() if one != entity}
-    return {**others, entity: values} if values else others
+    if keys:
+        quotas[entity] = {key: found[key] for key in keys}
+
+
+def altered(quotas: Quotas, entity: Entity, changes: Mapping[str, float | None]) -> Quotas:
+    """Return quotas with the changed values of an entity; None removes a value."""
+    changed = dict(quotas)
+    alter(changed, entity, changes)
+    return changed
