@@ -37,7 +37,7 @@ class EntryData(Struct):
     values: Array[ValueData]
 
 
-class DescribeClientQuotasResponse(Response, api_key=48, versions=(0, 1), flexible=1):
+class DescribeClientQuotasResponse(Response, api_key=48, versions=(0, 1), flexible=1, has_slices=True):
     """v1: flexible."""
 
     throttle_time_ms: Int32

@@ -28,7 +28,7 @@ class DescribeUserScramCredentialsResult(Struct):
     credential_infos: Array[CredentialInfo]
 
 
-class DescribeUserScramCredentialsResponse(Response, api_key=50, versions=(0, 0), flexible=0):
+class DescribeUserScramCredentialsResponse(Response, api_key=50, versions=(0, 0), flexible=0, has_slices=True):
     throttle_time_ms: Int32
     error_code: Int16
     error_message: NullableString

@@ -42,6 +42,8 @@ from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest,
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
 from kproto.messages.k43_elect_leaders import ElectLeadersRequest
+from kproto.messages.k48_describe_client_quotas import DescribeClientQuotasRequest
+from kproto.messages.k50_describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
 from kproto.messages.k65_describe_transactions import (
     DescribeTransactionsRequest,
@@ -77,6 +79,8 @@ from kproto_server.handlers import (
     k32_describe_configs,
     k35_describe_log_dirs,
     k43_elect_leaders,
+    k48_describe_client_quotas,
+    k50_describe_user_scram_credentials,
     k61_describe_producers,
     k65_describe_transactions,
     k66_list_transactions,
@@ -86,6 +90,7 @@ from kproto_server.handlers import (
 )
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
+from kproto_server.security.users import ScramCredential
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
 from tests.robustness.steps import count_steps
@@ -140,6 +145,11 @@ def state_with_everything() -> BrokerState:
         partition.data.producers.add_marker(7, 1, 2, NOW_MS)
         partition.data.producers.add_marker(8, 3, 4, NOW_MS)
     begin_transaction(state, TOPICS)
+    state.cluster.set_client_quotas({(("user", name),): {"producer_byte_rate": 1.0} for name in "ab"})
+    credential = ScramCredential(b"salt", 4096, b"stored", b"server")
+    state.cluster.alter_scram_credentials(
+        state.cluster.scram_credentials.changed({(name, "SCRAM-SHA-256"): credential for name in "ab"})
+    )
     return state
 
 
@@ -198,6 +208,13 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
         (k09_offset_fetch, "SMALL_OFFSETS", OffsetFetchRequest(groups=(SOME_OF_GROUP,)), 9),
         (k15_describe_groups, "SMALL_MEMBERS", DescribeGroupsRequest(groups=("g", "none", "g")), 6),
         (k15_describe_groups, "SMALL_BYTES", DescribeGroupsRequest(groups=("g", "none", "g")), 6),
+        (k48_describe_client_quotas, "SMALL_ENTITIES", DescribeClientQuotasRequest(components=(), strict=False), 1),
+        (
+            k50_describe_user_scram_credentials,
+            "SMALL_USERS",
+            DescribeUserScramCredentialsRequest(users=tuple(UserName(name=name) for name in ("a", "none", "b", "a"))),
+            0,
+        ),
         (k61_describe_producers, "SMALL_PRODUCERS", PRODUCERS, 0),
         (
             k65_describe_transactions,

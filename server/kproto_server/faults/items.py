@@ -344,7 +344,7 @@ class _Additions:
 
     @property
     def items(self) -> Iterable[Struct]:
-        """The items that nobody has taken."""
+        """The items that were not taken."""
         return self._left.values()
 
     def take(self, about: Mapping[str, Any]) -> Struct | None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.messages.k48_describe_client_quotas import DescribeClientQuotasResponse, EntityData, EntryData, ValueData
+from kproto_server.deferred import LargeResponse, lazily
 from kproto_server.handlers._client_quotas import ClientQuotasBehavior, QuotaError, invalid
 from kproto_server.quotas.entities import CLIENT_ID, IP, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kproto.messages.k48_describe_client_quotas import ComponentData, DescribeClientQuotasRequest
     from kproto_server.quotas.entities import Entity
@@ -40,7 +41,13 @@ class Filter(NamedTuple):
         return all(names[kind] == name for kind, name in self.exact.items())
 
 
-def handle(request: DescribeClientQuotasRequest, context: RequestContext) -> DescribeClientQuotasResponse:
+SMALL_ENTITIES = 1000
+"""Entities that are described at once: about 10 ms. A response with more is made in slices."""
+
+
+def handle(
+    request: DescribeClientQuotasRequest, context: RequestContext
+) -> DescribeClientQuotasResponse | LargeResponse:
     behavior = context.behavior(ClientQuotasBehavior)
     fault_of = _fault_in_quorum if behavior.is_kraft else _fault_with_zookeeper
     fault = fault_of(request.components, behavior)
@@ -54,16 +61,22 @@ def handle(request: DescribeClientQuotasRequest, context: RequestContext) -> Des
         {one.entity_type for one in request.components if one.match_type == ANY},
         request.strict,
     )  # fmt: skip
-    entries = tuple(
-        EntryData(
-            entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
-            values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
-        )
-        for entity, values in context.cluster.client_quotas.items()
-        if wanted.matches(entity)
+    found = [item for item in context.cluster.client_quotas.items() if wanted.matches(item[0])]
+    is_large = len(found) > SMALL_ENTITIES
+    response = DescribeClientQuotasResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        error_message=behavior.described_message,
+        entries=lazily(_entry, found) if is_large else tuple(map(_entry, found)),
     )
-    return DescribeClientQuotasResponse(
-        throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=behavior.described_message, entries=entries
+    return LargeResponse(response) if is_large else response
+
+
+def _entry(item: tuple[Entity, Mapping[str, float]]) -> EntryData:
+    entity, values = item
+    return EntryData(
+        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+        values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
     )
 
 

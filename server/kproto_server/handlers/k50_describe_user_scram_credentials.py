@@ -14,6 +14,7 @@ from kproto.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from kproto_server.deferred import LargeResponse, lazily
 from kproto_server.security.users import SCRAM_TYPES
 
 if TYPE_CHECKING:
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
+SMALL_USERS = 1000
+"""Users that are described at once: about 10 ms. A response with more is made in slices."""
+
+
 def handle(
     request: DescribeUserScramCredentialsRequest, context: RequestContext
-) -> DescribeUserScramCredentialsResponse:
+) -> DescribeUserScramCredentialsResponse | LargeResponse:
     names: Iterable[str]
     is_kraft = context.kafka_version.is_kraft
     if request.users:
@@ -34,12 +39,22 @@ def handle(
     else:
         counts = Counter(context.cluster.scram_credentials.users())
         names = in_hash_order(counts, java_hash) if is_kraft else sorted(counts, key=_node_name)
-    results = [_result(name, counts[name], context) for name in names]
-    if not request.users and not is_kraft:
-        results = [one.replace(user=_node_name(one.user)) for one in results]
-    return DescribeUserScramCredentialsResponse(
-        throttle_time_ms=0, error_code=ErrorCode.NONE, error_message="", results=tuple(results)
+    error_codes: list[int] = []
+
+    def result(name: str) -> DescribeUserScramCredentialsResult:
+        found = _result(name, counts[name], context)
+        if found.error_code:
+            error_codes.append(found.error_code)
+        return found if request.users or is_kraft else found.replace(user=_node_name(found.user))
+
+    is_large = len(counts) > SMALL_USERS
+    response = DescribeUserScramCredentialsResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        error_message="",
+        results=lazily(result, list(names)) if is_large else tuple(map(result, names)),
     )
+    return LargeResponse(response, error_codes) if is_large else response
 
 
 def _node_name(name: str) -> str:
