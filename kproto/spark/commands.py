@@ -254,7 +254,7 @@ JOBS = {
     "share-partitions": Job(
         "the state of each partition of a share group; needs the logs of __share_group_state in the same directory",
         _share_partitions,
-        ("log_ends",),
+        ("log_ends", "share_states"),
         ("group_id", "topic", "topic_id", "partition"),
     ),
     "transactions": Job(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LAST_COMMITS, MARKERS, OFFSETS_BATCHES, LOG_ENDS = "last_commits", "markers", "offsets_batches", "log_ends"
 """Names of properties of `Input` that need a part of a table only."""
+OWN_VIEWS = {"transaction_states": TRANSACTION_TOPIC, "share_states": SHARE_STATE_TOPIC}
+"""The names of properties of `Input` that read a topic of their own."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Input:
 
         Args:
             names: the names of the properties that are read: commits or last_commits, group_metadata, log_batches or
-                offsets_batches or markers, and log_ends.
+                offsets_batches or markers, and log_ends; with the name of a property of `OWN_VIEWS`, log_ends has no
+                rows of its topic.
             after: as in `table`, by table.
         """
         yield self

@@ -23,7 +23,17 @@ from kproto.logs.ranges import log_end
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F, is_embedded
-from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, Coverage, Input, moment_of, timed
+from kproto.spark.input import (
+    LAST_COMMITS,
+    LOG_ENDS,
+    MARKERS,
+    OFFSETS_BATCHES,
+    OWN_VIEWS,
+    Coverage,
+    Input,
+    moment_of,
+    timed,
+)
 from kproto.spark.schemas import COVERAGE, TABLES, ddl, read_files
 from kproto.spark.session import is_local, scratch_directory
 from kproto.spark.source.kept import Writer
@@ -255,6 +265,7 @@ class ScannedInput(LogInput):
             groups=tuple(self.groups),
             partitions=tuple(numbers) if self.groups and len(numbers) == len(decoded) else None,
             headers=self._all_topics or LOG_ENDS in names,
+            without=tuple(topic for name, topic in OWN_VIEWS.items() if name in names),
         )
         self.rows: DataFrame = self._kept()
 
@@ -266,7 +277,8 @@ class ScannedInput(LogInput):
         if self._scan.headers:
             reader = reader.option("topic", "*")
             if not self._all_topics:  # the others are read for their ends
-                others = [one for one in self._partitions(None) if not self._scan.decodes(one)]
+                read = (one for one in self._partitions(None) if self._scan.reads(one))
+                others = [one for one in read if not self._scan.decodes(one)]
                 reader = reader.option("startingOffsets", json.dumps(_tails(others)))
         return reader.load(self._path)
 

@@ -49,6 +49,8 @@ class Scan:
     """The partitions of the offsets topic that are decoded; None: all."""
     headers: bool = False
     """Whether the batches of all partitions that are not decoded are returned, also of other topics."""
+    without: tuple[str, ...] = ()
+    """The topics of which no batches are returned: the job reads their records by a view of their own."""
     folder: str | None = None
     """The directory below which tasks write the rows as Parquet; None: they return them."""
     days: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class Scan:
         """
         try:
             values: dict[str, Any] = json.loads(text)
-            values["groups"] = tuple(values["groups"])
+            values |= {name: tuple(values[name]) for name in ("groups", "without")}
             values["partitions"] = None if values["partitions"] is None else tuple(values["partitions"])
             return cls(**values)
         except (KeyError, TypeError) as error:
@@ -82,7 +84,7 @@ class Scan:
         return partition.topic == OFFSETS_TOPIC and (self.partitions is None or partition.number in self.partitions)
 
     def reads(self, partition: PartitionDirectory) -> bool:
-        return self.headers or self.decodes(partition)
+        return self.decodes(partition) or (self.headers and partition.topic not in self.without)
 
 
 def scan_schema() -> StructType:
