@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import RecordBatch
@@ -35,6 +34,7 @@ from kproto.spark.input import (
     timed,
 )
 from kproto.spark.schemas import COVERAGE, TABLES, ddl, read_files
+from kproto.spark.scratch import directory_for_rows
 from kproto.spark.session import is_local, scratch_directory
 from kproto.spark.source.kept import Writer
 from kproto.spark.source.options import SCAN
@@ -231,8 +231,8 @@ class LogInput(Input):
         storage memory or on the executors' disks.
         """
         if not is_embedded() and is_local(self.spark):
-            with TemporaryDirectory(prefix="kproto-", dir=scratch_directory(self.spark)) as folder:
-                yield FiledInput(self, names, after or {}, Path(folder))
+            with directory_for_rows(scratch_directory(self.spark)) as folder:
+                yield FiledInput(self, names, after or {}, folder)
             return
         shared = ScannedInput(self, names, after or {})
         try:

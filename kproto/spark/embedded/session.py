@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from kproto.logs.locations import local_path
 from kproto.spark.embedded.column import SQL_TYPES, literal, quoted
 from kproto.spark.embedded.frame import DataFrame
+from kproto.spark.scratch import directory_for_rows
 from kproto.spark.source.options import read_options
 from kproto.spark.source.plan import parts_to_read
 from kproto.spark.source.pruning import Wanted
@@ -45,7 +47,9 @@ class EmbeddedSession:
 
     def __init__(self) -> None:
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect()
-        self._connection.execute("SET TimeZone = 'UTC'")
+        self._ending: ExitStack = ExitStack()
+        folder = self._ending.enter_context(directory_for_rows())  # for rows that exceed DuckDB's share of the memory
+        self._connection.execute(f"SET TimeZone = 'UTC'; SET temp_directory = {literal(str(folder / 'duckdb'))}")
         self._names: Iterator[int] = count(1)
         self.conf: Settings = Settings()
 
@@ -86,6 +90,7 @@ class EmbeddedSession:
 
     def stop(self) -> None:
         self._connection.close()
+        self._ending.close()
 
 
 class Reader:
