@@ -52,19 +52,23 @@ class PartitionDirectory(NamedTuple):
     """The name of the one segment to read; None: all."""
 
     def listed(self) -> PartitionDirectory:
-        """Return the partition, in a store with a new listing, from which it knows its segments and their sizes.
+        """Return the partition with a new listing; in a store, it knows its segments and their sizes from it.
 
         Raises:
             OSError, StoreError: the directory cannot be read.
         """
         return self._replace(path=listed(self.path))
 
+    def listed_if_local(self) -> PartitionDirectory:
+        """Return the partition, on this machine with a new listing, in a store with the one that it has."""
+        return self if isinstance(self.path, RemotePath) else self.listed()
+
     def with_listing(self) -> PartitionDirectory:
         """Return the partition, in a store with the listing that it has, or a new one."""
         return self._replace(path=with_listing(self.path))
 
     def segments(self) -> list[SegmentFile]:
-        """List the segments by base offset: those that exist now, or those of its listing.
+        """List the segments by base offset: those that exist now, or those of its listing (`listings_kept`).
 
         Raises:
             OSError, StoreError: the directory cannot be read.

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kproto.errors import NoLog
+from kproto.logs import remote
 from kproto.logs.remote import RemoteFile, RemotePath
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Location = Path | RemotePath
+_kept: dict[Path, list[str]] | None = None
+"""The names in directories of this machine that `listings_kept` keeps."""
 
 
 class LocalFile(FileIO):
@@ -74,14 +82,32 @@ def open_file(path: Location) -> LogFile:
     return RemoteFile(path) if isinstance(path, RemotePath) else LocalFile(os.fspath(path))
 
 
+@contextmanager
+def listings_kept() -> Iterator[None]:
+    """Keep the listings that are made: until the end, a directory has the entries that it had when it was looked at
+    first, or at its last new listing (`listed`).
+    """
+    global _kept
+    before, _kept = _kept, {}
+    try:
+        with remote.listings_kept():
+            yield
+    finally:
+        _kept = before
+
+
 def listed(directory: Location) -> Location:
-    """Return a directory; one of a store with a new listing, from which its entries know what they are.
+    """Return a directory with a new listing; one of a store knows from it what its entries are.
 
     Raises:
         OSError: there is no such directory in the store.
         StoreError: the store cannot be reached, or refuses.
     """
-    return directory.listed() if isinstance(directory, RemotePath) else directory
+    if isinstance(directory, RemotePath):
+        return directory.listed()
+    if _kept is not None:
+        _kept.pop(directory, None)
+    return directory
 
 
 def with_listing(directory: Location) -> Location:
@@ -94,10 +120,16 @@ def with_listing(directory: Location) -> Location:
 
 
 def names_in(directory: Location) -> list[str]:
-    """Return the names in a directory; of one with a listing, from there.
+    """Return the names in a directory; of one with a listing, or whose listing is kept, from there.
 
     Raises:
         OSError: the directory cannot be read.
         StoreError: the store cannot be reached, or refuses.
     """
-    return directory.names() if isinstance(directory, RemotePath) else os.listdir(directory)
+    if isinstance(directory, RemotePath):
+        return directory.names()
+    if _kept is None:
+        return os.listdir(directory)
+    if directory not in _kept:
+        _kept[directory] = os.listdir(directory)
+    return _kept[directory]

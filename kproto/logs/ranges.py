@@ -61,7 +61,8 @@ class RangeBlocks:
         self.end = resume
         self._wanted = wanted
         self._partition = wanted.partition
-        """In a store with the listing that the range has, or a new one, and another whenever a file has vanished."""
+        """In a store with the listing that the range has, or a new one, and another whenever a file has vanished; on
+        this machine with another one after each segment."""
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks.
@@ -73,11 +74,13 @@ class RangeBlocks:
         """
         vanished, finished = 0, None
         self._partition = self._wanted.partition.with_listing()
-        while (segment := self._next_segment()) is not None:
+        # Both questions of a step are put to one listing: after a second one, a segment that was the newest could have
+        # a follower, and batches that were appended in between would be left out.
+        while (segment := self._next_segment(segments := self._segments())) is not None:
             try:
                 with open_file(segment.path) as file:
                     if finished is not None and self._is_finished(segment, file, finished):
-                        following = self._next_segment(segment.base_offset)
+                        following = self._next_segment(segments, segment.base_offset)
                         if following is None:
                             return
                         # No batch of this segment has the next offset, so it was compacted away: go on after the gap.
@@ -85,6 +88,7 @@ class RangeBlocks:
                         continue
                     yield from self._blocks(segment, file)
                     finished = self.end
+                    self._partition = self._partition.listed_if_local()
             except FileNotFoundError:  # in a store, a file can also vanish while it is read
                 vanished += 1
                 if vanished > VANISHED_MAX:
@@ -98,13 +102,15 @@ class RangeBlocks:
         """
         return (segment.base_offset, file.identity) == finished[:2] and finished.was_newest == segment.is_newest
 
-    def _next_segment(self, above: int | None = None) -> SegmentFile | None:
+    def _segments(self) -> list[SegmentFile]:
+        """List the segments, if the range goes on."""
+        end = self._wanted.end_offset
+        return self._partition.segments() if end is None or self.next_offset < end else []
+
+    def _next_segment(self, segments: list[SegmentFile], above: int | None = None) -> SegmentFile | None:
         """Return the segment that holds the next offset or the first one after it; or the first above a base offset."""
         end = self._wanted.end_offset
-        if end is not None and self.next_offset >= end:
-            return None
         least = self.next_offset if above is None else above + 1
-        segments = self._partition.segments()
         before = [segment for segment in segments if segment.base_offset <= least]
         if above is None and before:
             return before[-1]

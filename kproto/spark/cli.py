@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import CommandLineError
-from kproto.logs.remote import listings_kept
+from kproto.logs.locations import listings_kept
 from kproto.spark.arguments import SPARK_PROGRAM, parse
 from kproto.spark.commands import JOBS, VERSIONS_ORDER
 from kproto.spark.engine import is_embedded

@@ -18,9 +18,9 @@ from kproto.logs import blocks as blocks_module
 from kproto.logs.batches import batch_at
 from kproto.logs.blocks import SegmentBlocks
 from kproto.logs.errors import BadSize
-from kproto.logs.files import find_partitions, survey
+from kproto.logs.files import PartitionDirectory, SegmentFile, find_partitions, survey
 from kproto.logs.index import OffsetIndex, position_of
-from kproto.logs.locations import open_file
+from kproto.logs.locations import listings_kept, open_file
 from kproto.logs.ranges import OffsetRange, RangeBlocks
 from kproto.records.batches import read_batches
 from kproto.records.control import ControlType
@@ -110,6 +110,42 @@ def test_batches_appended_before_a_roll_are_read(log: LivingLog, small_blocks: N
             log.roll()
             log.append()
     assert reader.next_offset == 50
+
+
+def test_batches_appended_behind_the_end_that_a_listing_shows_are_not_skipped(
+    log: LivingLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of the log, a broker appends and rolls just after the reader has listed the directory."""
+    log.filled(1)
+    listings = []
+    segments = PartitionDirectory.segments
+
+    def listed(partition: PartitionDirectory) -> list[SegmentFile]:
+        listings.append(segments(partition))
+        if len(listings) == 2:
+            log.append()
+            log.roll()
+            log.append()
+        return listings[-1]
+
+    monkeypatch.setattr(PartitionDirectory, "segments", listed)
+    found = log.all_offsets()
+    assert found == list(range(len(found)))
+    assert len(listings) >= 2
+
+
+def test_a_listing_that_is_kept_may_be_old(log: LivingLog, small_blocks: None) -> None:
+    """A command has listed the directory; then the broker appends, rolls and cleans; the command reads."""
+    log.filled(3)
+    with listings_kept():
+        assert len(log.partition.segments()) == 3
+        log.append()
+        log.roll()
+        log.append()
+        log.clean(0, 30)
+        assert len(log.partition.segments()) == 3
+        assert log.all_offsets() == list(range(110))
+        assert len(log.partition.segments()) == 3, "0, 60 and 100: the reader has listed it again"
 
 
 def test_a_segment_that_exists_as_swap_only_is_read(log: LivingLog) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -90,9 +92,19 @@ def test_a_batch_with_other_bytes_has_diverged(run_embedded: Command, tmp_path: 
 
 @pytest.mark.parametrize("job", ["lag", "check", "expiry", "assignments"])
 def test_a_job_reads_the_most_complete_replica_of_each_partition(
-    run_embedded: Command, tmp_path: Path, job: str
+    run_embedded: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    """Broker 1 has the most complete log of one partition, broker 2 of the others."""
+    """Broker 1 has the most complete log of one partition, broker 2 of the others. A directory is listed at the first
+    look, and again at the end of each of its logs, in which the broker may have rolled meanwhile.
+    """
+    listings: Counter[str] = Counter()
+    listdir = os.listdir
+
+    def counted(path: str | Path) -> list[str]:
+        listings[os.fspath(path)] += 1
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", counted)
     one = shutil.copytree(ONE, tmp_path / "broker-1")
     for cut in ("__consumer_offsets-1", "orders-0"):
         segment = one / cut / segment_name(0)
@@ -100,6 +112,8 @@ def test_a_job_reads_the_most_complete_replica_of_each_partition(
     two = shutil.copytree(TWO, tmp_path / "broker-2")
     shutil.rmtree(two / "__consumer_offsets-0")
     _, several, err = run_embedded(job, one, two, BEHIND, "--format", "csv")
+    assert {listings[str(broker)] for broker in (one, two, BEHIND)} == {1}
+    assert all(listings[str(partition)] <= 4 for partition in (*one.iterdir(), *two.iterdir()))
     code, alone, _ = run_embedded(job, ONE, "--format", "csv")
     assert (code, several) == (0, alone)
     assert job == "assignments" or "12 records in 12 batches of 2 partitions" in err

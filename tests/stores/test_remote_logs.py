@@ -345,7 +345,7 @@ def test_a_plan_and_a_task_list_each_directory_once(log: LivingLog, store: Count
     assert len(store.listings) == 1
 
 
-@pytest.mark.parametrize("job", ["lag", "report"])
+@pytest.mark.parametrize("job", ["lag", "check", "assignments", "report"])
 def test_a_command_lists_each_directory_once(
     store: Counted, output_of: Callable[..., Output], tmp_path: Path, job: str
 ) -> None:
