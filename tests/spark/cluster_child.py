@@ -4,8 +4,9 @@
 The first task kills its executor and its worker after its first rows. Then read a stream in micro-batches of some
 offsets, and kill this driver, Java and Python, at the end of the second one, before Spark has stored that it has ended.
 
-``second SMALL_LOG DIRECTORY LIMIT TABLES COMMANDS``: continue the stream. Each job writes its rows about the small log
-to ``DIRECTORY/JOB``; ``tables`` writes it to tables twice. Print the lines of these two runs as JSON.
+``second SMALL_LOG DIRECTORY LIMIT HALF TABLES COMMANDS``: continue the stream. Each job writes its rows about the small
+log to ``DIRECTORY/JOB``; ``tables`` writes the first half of it, then all of it, with compaction, and then all again.
+Print the lines of these three runs as JSON.
 
 Micro-batches append their number and their offsets as JSON to ``DIRECTORY/streamed``.
 """
@@ -79,14 +80,19 @@ def first(spark: SparkSession, big: str, small: str, directory: str, limit: str)
     stream(spark, small, directory, limit, dies_in=1)
 
 
-def second(spark: SparkSession, small: str, directory: str, limit: str, tables: str, commands: str) -> None:
+def second(spark: SparkSession, small: str, directory: str, limit: str, half: str, tables: str, commands: str) -> None:
     stream(spark, small, directory, limit)
     for job, *words in json.loads(commands):
         _job(spark, parse([job, *words, small, "--format", "jsonl", "-o", f"{directory}/{job}"]))
-    lines: list[list[str]] = [[], []]
-    for run in lines:
-        write_tables(spark, parse(["tables", small, "-o", tables]), lambda: open_input(spark, small), run.append)
+    lines = [written(spark, tables, log, *words) for log, *words in ([half], [small, "--compact"], [small])]
     print(json.dumps(lines), flush=True)
+
+
+def written(spark: SparkSession, tables: str, log: str, *words: str) -> list[str]:
+    """Write a log to tables; return the lines that the command prints."""
+    lines: list[str] = []
+    write_tables(spark, parse(["tables", log, "-o", tables, *words]), lambda: open_input(spark, log), lines.append)
+    return lines
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from bench.offsets_log import make_log
 from kproto.arrow.decoding import View
 from kproto.arrow.reading import RangeReader
 from kproto.logs.files import find_partitions
-from kproto.logs.ranges import OffsetRange
+from kproto.logs.ranges import OffsetRange, RangeBlocks
 from kproto.spark.commands import JOBS
 from kproto.spark.session import find_java
 from tests.fixture_files import GOLDEN
@@ -99,6 +100,7 @@ def test_a_cluster_without_a_shared_directory_loses_a_worker_a_driver_and_no_row
         files.mkdir(BUCKET)
         upload(files, tmp_path / "log", f"{BUCKET}/big")
         upload(files, RECORDED, f"{BUCKET}/small")
+        upload(files, first_half(RECORDED, tmp_path / "half"), f"{BUCKET}/half")
         variables |= environment(port)
         master = stack.enter_context(daemon(tmp_path / "master", variables, "master.Master"))
         address = logged(master, rf"(spark://{HOST}:\d+)")
@@ -111,12 +113,15 @@ def test_a_cluster_without_a_shared_directory_loses_a_worker_a_driver_and_no_row
             logged(worker, "(Successfully registered) with master")
         submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", address]
         submit += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-        small, tables = f"s3a://{BUCKET}/small", f"s3://{BUCKET}/tables"
+        small, half, tables = f"s3a://{BUCKET}/small", f"s3://{BUCKET}/half", f"s3://{BUCKET}/tables"
         common = [small, str(tmp_path), str(len(streamed) // 3)]
         of_driver: dict[str, Any] = {"cwd": tmp_path, "env": variables, "capture_output": True, "text": True}
         drivers = [
             subprocess.run([*submit, child, *words], check=False, **of_driver)
-            for words in (["first", f"s3://{BUCKET}/big", *common], ["second", *common, tables, json.dumps(COMMANDS)])
+            for words in (
+                ["first", f"s3://{BUCKET}/big", *common],
+                ["second", *common, half, tables, json.dumps(COMMANDS)],
+            )
         ]
         assert [driver.returncode for driver in drivers] == [-signal.SIGKILL, 0], drivers[1].stderr[-3000:]
         ended = [worker.poll() for worker in workers]
@@ -133,11 +138,24 @@ def test_a_cluster_without_a_shared_directory_loses_a_worker_a_driver_and_no_row
     assert [number for number, _ in batches][:3] == [0, 1, 1], "the second driver repeats what the first had not ended"
     assert batches[1] == batches[2]
     assert [offset for _, offsets in dict(batches).items() for offset in offsets] == streamed
-    assert lines[1][-3:] == [f"{name}: 0 rows added" for name in ("commits", "group_metadata", "log_batches")]
-    assert f"commits: {len(streamed)} rows added" in lines[0]
+    assert lines[2][-3:] == [f"{name}: 0 rows added" for name in ("commits", "group_metadata", "log_batches")]
+    in_runs = [int(match[1]) for run in lines for line in run if (match := re.match(r"commits: (\d+) row", line))]
+    assert sum(in_runs) == len(streamed)
+    assert min(in_runs[:2]) > 0
+    assert lines[1][-3:] == [f"{name}: 1 file fewer" for name in ("commits", "group_metadata", "log_batches")]
     for command in COMMANDS:
         rows = run_embedded(*command, RECORDED, "--format", "jsonl")[1]
         assert (tmp_path / command[0]).read_text() == rows, command
+
+
+def first_half(log: Path, copy: Path) -> Path:
+    """Copy a log of one partition without the later half of its batches; return the copy."""
+    shutil.copytree(log, copy)
+    (partition,) = find_partitions(str(copy))
+    (segment,) = partition.segments()
+    (block,) = RangeBlocks(OffsetRange(partition, 0, None))
+    os.truncate(str(segment.path), block.starts[len(block.starts) // 2])
+    return copy
 
 
 def commits_of(log: Path) -> list[int]:
