@@ -1,8 +1,8 @@
 """The rows of jobs equal what Kafka's own tools printed about the same brokers, on both engines.
 
 The logs of five releases are read one by one; the jobs run once over the rows of all of them, with the release as a
-part of the names. No tool of Kafka shows what `retention-audit` (beyond the stored times), `expiry` and `what-if`
-compute, nor since when an offset is stalled; `versions` is about requests.
+part of the names. No tool of Kafka shows what `retention-audit` computes beyond the stored times, the deadlines of
+`expiry` and `what-if`, nor since when an offset is stalled; `versions` is about requests.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def _named(row: dict[str, Any], index: int) -> dict[str, Any]:
     """Return a row with the release in its names and in the number of its partition of the offsets topic."""
     for name in NAMES & row.keys():
         row[name] = None if row[name] is None else f"{RELEASES[index]} {row[name]}"
+    if row.get("subscribed_topics"):
+        row["subscribed_topics"] = [f"{RELEASES[index]} {name}" for name in row["subscribed_topics"]]
     if "log_partition" in row:
         row["log_partition"] += 10 * index
     return row
@@ -113,6 +115,27 @@ def test_latest_and_lag_are_those_of_the_group_tool(tables: Tables) -> None:
     beyond = [("offset beyond the end", *key, line.end, line.offset) for key, line in described() if line.lag < 0]
     check = jobs.check(tables.commits, tables.groups, tables.batches, None)
     assert rows_of(check, "invariant", "group_id", "topic", "partition", "limit", "value") == by_repr(beyond)
+
+
+def test_deadlines_are_about_the_offsets_of_the_group_tool(tables: Tables) -> None:
+    """No tool shows when an offset expires. But each offset that is shown has a deadline, or is kept: by a member that
+    is shown, too, or by the open transaction that has another offset for it pending.
+    """
+    shown = Counter(key[0] for key, _ in described()) + Counter({f"{PRINTED[0].release} deleted": 1})
+    with_members = {key[0] for key, line in described() if line.member_id is not None}
+    expiry = dicts_of(jobs.expiry(tables.commits, tables.groups, retention_minutes=60))
+    found, kept = Counter[str](), Counter[str]()
+    for row in expiry:
+        count = row["offsets_left"] if row["expires_ts"] is None else row["offsets_lost"]
+        found[row["group_id"]] += count
+        kept[row["basis"]] += count if row["expires_ts"] is None else 0
+    assert found == shown
+    assert {row["group_id"] for row in expiry if row["basis"] == "members"} == with_members
+    assert kept["members"] == sum(shown[group] for group in with_members)
+    what_if = jobs.what_if(tables.commits, tables.groups, current_minutes=10080, retention_minutes=60, at=LATER)
+    assert dict(rows_of(what_if, "group_id", "offsets")) == shown
+    lost = sum(row["offsets_lost"] for row in expiry)
+    assert sum(row[0] for row in rows_of(what_if, "what_if_lost")) == lost
 
 
 def test_ends_are_those_of_the_offsets_tool(tables: Tables) -> None:
