@@ -33,12 +33,29 @@ WRITE_BYTES = 8 << 20
 """Bytes of a part of an upload; less than 5 MiB is too small for S3."""
 WRITTEN_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 """Stores in which an object appears when its upload ends, whole or not at all."""
-VERSION_KEYS = ("ETag", "etag", "generation", "LastModified", "last_modified", "mtime", "modificationTime", "created")
+VERSION_KEYS = (
+    "ETag",
+    "etag",
+    "generation",
+    "LastModified",
+    "last_modified",
+    "mtime",
+    "modificationTime",
+    "modification_time",
+    "created",
+)
 """Where stores say which version of an object it is."""
-PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "hdfs": "pyarrow", "http": "aiohttp"}
+PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "hdfs": "hdfs-native", "http": "aiohttp"}
 PACKAGES |= {"s3a": PACKAGES["s3"], "abfs": PACKAGES["az"], "abfss": PACKAGES["az"], "https": PACKAGES["http"]}
+PACKAGES |= {"viewfs": PACKAGES["hdfs"], "webhdfs": "requests"}
+OF_HDFS = ("hdfs", "viewfs")
+"""The schemes of which no listings are cached, and whose package takes all options of fsspec for settings of Hadoop."""
 
 Info = dict[str, Any]
+_of_hdfs: dict[int, Any] = {}
+"""The file systems of HDFS, by identity: they are never freed. In the child of a fork, as Spark's launcher makes one,
+fsspec gives up its references, and freeing one would wait for ever for threads that only the parent has.
+"""
 
 
 class StoreError(LogError):
@@ -365,11 +382,18 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     except ModuleNotFoundError:
         raise MissingPackage(f"{scheme}://", "fsspec") from None
     try:
-        files, path = core.url_to_fs(uri, use_listings_cache=False)
+        files, path = core.url_to_fs(uri, **({} if scheme in OF_HDFS else {"use_listings_cache": False}))
+    except OSError as error:
+        if scheme not in OF_HDFS:
+            raise
+        advice = "pip install hdfs-native, which needs neither Java nor libhdfs"
+        raise StoreError(f"{uri}: {_first_line(error)}: {advice}") from error
     except ImportError as error:
         raise MissingPackage(f"{scheme}://", PACKAGES.get(scheme, str(error.name))) from None
     except ValueError as error:
         raise UnknownStore(f"{uri}: {error}") from None
+    if scheme in OF_HDFS:
+        _of_hdfs[id(files)] = files
     return files, str(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import uuid
 from collections import Counter
@@ -451,3 +452,48 @@ def test_a_missing_fsspec_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(remote, "import_module", missing)
     with pytest.raises(MissingPackage, match=re.escape("s3:// needs the package fsspec (pip install fsspec)")):
         find_partitions("s3://bucket/logs")
+
+
+def test_settings_of_hdfs_are_its_own(log: LivingLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """hdfs-native takes each option of fsspec for a setting of Hadoop, and those are strings; without it, fsspec takes
+    pyarrow, which needs a Java and a `libhdfs` that are not there.
+    """
+    need_package("fsspec")
+    from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
+
+    problems: list[str] = []
+    stored: dict[str, Any] = {}
+    freed: list[object] = []
+    monkeypatch.setattr(remote, "_of_hdfs", {})
+
+    class OfHadoop(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+        protocol = "hdfs"
+
+        def __init__(self, **settings: str) -> None:
+            if problems:
+                raise OSError(problems[0])
+            assert all(isinstance(value, str) for value in settings.values())
+            super().__init__()
+            self.store: dict[str, Any] = stored
+
+        def __del__(self) -> None:
+            freed.append(self)
+
+    monkeypatch.setitem(fsspec_registry(), "hdfs", OfHadoop)
+    log.filled(1)
+    for path in log.directory.iterdir():
+        stored[f"hdfs://logs/{log.directory.name}/{path.name}"] = MemoryFile(data=path.read_bytes())
+    assert read("hdfs://logs") == 30
+    OfHadoop.clear_instance_cache()  # as fsspec does in a forked process
+    gc.collect()
+    assert not freed
+    problems.append("Unable to load libjvm")
+    line = "hdfs://logs: Unable to load libjvm: pip install hdfs-native, which needs neither Java nor libhdfs"
+    with pytest.raises(StoreError, match=re.escape(line)):
+        find_partitions("hdfs://logs")
+
+
+def fsspec_registry() -> Any:
+    from fsspec.registry import _registry
+
+    return _registry
