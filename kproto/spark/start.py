@@ -7,6 +7,8 @@ and at most `EMBEDDED_MAX_BYTES`; Spark runs everything else.
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,7 @@ from kproto.spark.packages import CONNECTOR, DELTA, ICEBERG, config_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
@@ -122,6 +125,21 @@ def _is_small(options: Namespace) -> bool:
     return _size(options) <= SMALL_MAX_BYTES
 
 
+@contextmanager
+def _standard_output_of_rows() -> Iterator[None]:
+    """Let processes that are started write to standard error instead of standard output, to which the rows of the
+    command go: Spark's launcher prints there which settings it uses for downloads, and Java keeps the output.
+    """
+    sys.stdout.flush()
+    before = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+
+
 def _start_spark(options: Namespace) -> SparkSession:
     from kproto.spark.session import FOR_LARGE_INPUT, FOR_SMALL_INPUT, JAVA_OPTIONS, session
 
@@ -135,7 +153,8 @@ def _start_spark(options: Namespace) -> SparkSession:
             config[JAVA_OPTIONS] = f"{logging} {FOR_LARGE_INPUT}"
     packages = packages_of(options)
     try:
-        return session("kproto", master=options.master, config=config | config_of(packages.values(), options.jars))
+        with _standard_output_of_rows():
+            return session("kproto", master=options.master, config=config | config_of(packages.values(), options.jars))
     except Exception as error:
         if not packages or options.jars or "JAVA_GATEWAY_EXITED" not in str(error):
             raise

@@ -141,3 +141,15 @@ def test_the_collector_of_java_depends_on_the_input(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sessions, "session", lambda *_name, config, **_others: configs.append(config))
     start._start_spark(parse(["latest", str(golden_log("2.0.1"))]))
     assert configs[0][JAVA_OPTIONS].split()[-1] == collector
+
+
+def test_what_the_start_of_spark_prints_is_no_row(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With jars to download, Spark's launcher prints its settings to standard output, where rows go."""
+    start = importlib.import_module("kproto.spark.start")
+    sessions = importlib.import_module("kproto.spark.session")
+    monkeypatch.setattr(sessions, "session", lambda *_name, **_others: subprocess.run(["echo", "settings"], check=True))
+    start._start_spark(parse(["latest", str(golden_log("2.0.1"))]))
+    print("rows")
+    assert capfd.readouterr() == ("rows\n", "settings\n")
