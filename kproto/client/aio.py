@@ -52,6 +52,8 @@ DEFAULTS: dict[str, Any] = {"fetch.queue.backoff.ms": 10}
 """librdkafka's default, 1000, lets a program wait for records that takes them faster than this."""
 CHECKPOINT_INTERVAL_S = 0.001
 """How long records are delivered without a checkpoint."""
+FETCH_AHEAD = 500
+"""Records that `next_record` and `poll` fetch at once in the event loop."""
 CONSUME_MAX = 1_000_000
 """Of confluent-kafka."""
 
@@ -134,13 +136,20 @@ class Consumer(AsyncCalls):
             await anyio.lowlevel.checkpoint()
             now = monotonic()
             self._checkpoint_at = now + CHECKPOINT_INTERVAL_S
-        record = self._polls.next_record(now)
-        while record is None:
+        while (record := self._next_record(now)) is None:
             await self._wait(1)
-            record = self._polls.next_record(monotonic())
+            now = monotonic()
         return record
 
     __anext__ = next_record
+
+    def _next_record(self, now: float) -> Message | None:
+        """Return the next record that the consumer or librdkafka has."""
+        record = self._polls.next_record(now)
+        if record is None:
+            self._polls.fetch_now(FETCH_AHEAD)
+            record = self._polls.next_record(now)
+        return record
 
     async def poll(self, timeout: float | None = -1) -> Message | None:
         """Return the next record, or None after the timeout in seconds (None, or less than 0: no timeout).
@@ -152,8 +161,13 @@ class Consumer(AsyncCalls):
         Cancellation:
             Loses no record: the next call delivers the fetched records.
         """
-        records = await self.consume(1, timeout)
-        return records[0] if records else None
+        await self._begin_request()
+        record = self._next_record(monotonic())
+        if record is None and timeout != 0:
+            with _timeout_scope(timeout):
+                await self._wait(1)
+            record = self._polls.next_record(monotonic())
+        return record
 
     async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """Return this many records, or those that there are after the timeout. The records before count as finished.
@@ -168,14 +182,23 @@ class Consumer(AsyncCalls):
         """
         if not 0 <= num_messages <= CONSUME_MAX:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
+        await self._begin_request()
+        self._polls.fetch_now(num_messages)
+        if timeout != 0 and not self._polls.has(num_messages):
+            with _timeout_scope(timeout):
+                await self._wait(num_messages)
+        return self._polls.take(num_messages)
+
+    async def _begin_request(self) -> None:
+        """Finish the delivered records.
+
+        Cancellation:
+            A checkpoint once in a millisecond.
+        """
         self._polls.begin_request()
         if monotonic() >= self._checkpoint_at:
             await anyio.lowlevel.checkpoint()
             self._checkpoint_at = monotonic() + CHECKPOINT_INTERVAL_S
-        if timeout != 0 and not self._polls.has(num_messages):
-            with anyio.move_on_after(math.inf if timeout is None or timeout < 0 else timeout):
-                await self._wait(num_messages)
-        return self._polls.take(num_messages)
 
     # -- partitions
 
@@ -344,3 +367,7 @@ class Consumer(AsyncCalls):
         given = {"message": message, "offsets": offsets}
         arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         await self._call(self._consumer.store_offsets, **arguments)
+
+
+def _timeout_scope(timeout: float | None) -> anyio.CancelScope:
+    return anyio.move_on_after(math.inf if timeout is None or timeout < 0 else timeout)

@@ -10,9 +10,15 @@ librdkafka takes these polls for polls of the user, and would keep a member whos
 measures the time since the user's last request: after ``max.poll.interval.ms`` the member leaves the group. The next
 request raises librdkafka's error of that case and joins again.
 
-The thread makes all calls of the consumer: those of `submit` between two polls, and while a revocation waits for a
-record that is being processed. confluent-kafka lets a second thread wait as long as another one polls. `_lock` guards
-the fetched records; it is held for microseconds, as the event loop takes it too, and never during a call.
+The thread makes all calls of the consumer but one: those of `submit` between two polls, and while a revocation waits
+for a record that is being processed. confluent-kafka lets a second thread wait as long as another one polls. `_lock`
+guards the fetched records; it is held for microseconds, as the event loop takes it too, and never during a call.
+
+The exception is `fetch_now`: the event loop itself takes the records that librdkafka has, without a wait. From the
+thread, records take 1.5 times the CPU time: both threads need the interpreter, and its garbage collector examines the
+records that wait in between. But librdkafka's poll may call each callback, and the user's callbacks are called in the
+thread, as they may block. So if there are any, `fetch_now` does nothing. The thread or the event loop holds `_turn`
+while it calls the consumer; the event loop never waits for it.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ from kproto.client.configuration import AUTO_STORE, CALLBACK_SETTINGS, EVENT_CAL
 from kproto.client.consumer import Consumer, RebalanceCallback
 from kproto.client.decisions.settings import boolean
 from kproto.client.fetched_records import FetchedRecords
+from kproto.client.further_clients import LOGGER
 from kproto.client.topic_partitions import PartitionKey, partition_of, partition_of_message, to_topic_partitions
 
 logger: logging.Logger = logging.getLogger("kproto.client")
@@ -41,6 +48,8 @@ POLL_WAIT_S = 0.05
 """Longest call of librdkafka's poll, and so the longest wait of a call."""
 TICK_S = 0.05
 """Longest time without a poll."""
+FETCH_NOW_MAX = 1000
+"""Most records that are fetched at once in the event loop, which takes half a millisecond."""
 MAX_POLL_INTERVAL = "max.poll.interval.ms"
 MAX_POLL_INTERVAL_DEFAULT_MS = 300_000
 
@@ -67,6 +76,15 @@ class BackgroundPolls:
         )
         self.records: FetchedRecords = FetchedRecords()
         self._max_poll_interval_s = float(config.get(MAX_POLL_INTERVAL, MAX_POLL_INTERVAL_DEFAULT_MS)) / 1000
+        calls_user = LOGGER in read.librdkafka or any(map(callable, read.librdkafka.values()))
+        self._may_call_user = read.uses_proposals or calls_user
+        """Whether a poll may call functions of the user, or those of the proposals, apart from a rebalance."""
+        self._fetches_now = not self._may_call_user
+        """Whether `fetch_now` may poll."""
+        self._turn = threading.Lock()
+        """Held while the consumer is called."""
+        self._wants_turn = False
+        """Whether the thread waits for `_turn`."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         """Notified when the thread has something to do."""
@@ -124,9 +142,24 @@ class BackgroundPolls:
         self._requested_at = now
         records = self.records
         records.finish()
-        if not self._is_requested and (self._waits_for_finish or records.is_low):
+        if not self._is_requested and (self._waits_for_finish or (records.is_low and not self._fetches_now)):
             self._is_requested = True
             self._changed.notify()
+
+    def fetch_now(self, count: int) -> None:
+        """Fetch the records that a request of this many lacks, as far as librdkafka has them, without the thread."""
+        if not self._fetches_now or self._wants_turn or not self._turn.acquire(blocking=False):
+            return
+        try:
+            with self._lock:
+                missing = min(count, FETCH_NOW_MAX) - len(self.records)
+            if missing > 0 and self._thread is not None and self._left_at is None and not self._is_closing:
+                self._resume(self._held)
+                self._add(self._owned(lambda: self.consumer.consume(missing, 0)))
+        except Exception as error:  # noqa: BLE001  # in its place, as those of the thread's polls
+            self._add_exception(error)
+        finally:
+            self._turn.release()
 
     def has(self, count: int) -> bool:
         """Whether a request of this many records ends without a wait."""
@@ -219,7 +252,9 @@ class BackgroundPolls:
             self.consumer.subscribe(topics, on_revoke=revoked, on_lost=lost, **given)
             self._join, self._left_at, self._requested_at = join, None, monotonic()
 
+        self._fetches_now = False
         join()
+        self._fetches_now = not (self._may_call_user or finish_record or on_assign or on_revoke or on_lost)
 
     def unsubscribe(self) -> None:
         self.consumer.unsubscribe()
@@ -300,20 +335,24 @@ class BackgroundPolls:
 
     def _run(self) -> None:
         while not self._is_closing:
-            self._make_calls()
-            with self._lock:
-                self._is_requested = False
-                is_waited_for = bool(self._waiting)
-            self._poll(is_waited_for)
+            self._wants_turn = True
+            with self._turn:
+                self._wants_turn = False
+                self._make_calls()
+                with self._lock:
+                    self._is_requested = False
+                    is_waited_for = bool(self._waiting)
+                self._poll(is_waited_for)
             with self._lock:
                 self._wake()
                 if not self._waiting:
                     self._changed.wait_for(lambda: self._is_requested or self._calls or self._is_closing, TICK_S)
         try:
-            try:
-                self._commit_finished()
-            finally:
-                self.consumer.close()
+            with self._turn:  # `fetch_now` does nothing any more
+                try:
+                    self._commit_finished()
+                finally:
+                    self.consumer.close()
         except BaseException as error:  # noqa: BLE001  # `close` raises it
             self._failure = error
         with self._lock:
@@ -326,11 +365,17 @@ class BackgroundPolls:
                 self._leave_or_join(self._join, is_waited_for)
             self.store_finished()
             for messages in self._fetch(is_waited_for):
-                with self._lock:
-                    self.records.add(messages)
+                self._add(messages)
         except Exception as error:  # noqa: BLE001  # the user gets it with the next request
-            with self._lock:
-                self.records.add_exception(error)
+            self._add_exception(error)
+
+    def _add(self, messages: list[Message]) -> None:
+        with self._lock:
+            self.records.add(messages)
+
+    def _add_exception(self, error: Exception) -> None:
+        with self._lock:
+            self.records.add_exception(error)
 
     def _fetch(self, is_waited_for: bool) -> Iterator[list[Message]]:
         with self._lock:
@@ -382,8 +427,7 @@ class BackgroundPolls:
             except Exception as error:
                 if self._is_closing:
                     raise
-                with self._lock:
-                    self.records.add_exception(error)
+                self._add_exception(error)
 
         return guarded
 
