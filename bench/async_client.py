@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.model import KPROTO, BenchError
+from bench.own_process import Clock, Speed
 from bench.peers.server import HOST
 from bench.records import CONSUMER, PATIENCE_SECONDS, Load, Topic
 
+T = TypeVar("T")
 AIOKAFKA = "aiokafka"
 CONSUME_COUNT = 500
 RECORD_S = 0.05
@@ -26,6 +27,13 @@ async def _one_by_one(consumer: Any) -> AsyncIterator[Sequence[Any]]:
         yield (record,)
 
 
+async def _polled(consumer: Any) -> AsyncIterator[Sequence[Any]]:
+    poll = consumer.poll if hasattr(consumer, "poll") else consumer.getone
+    while True:
+        record = await poll()
+        yield (record,)
+
+
 async def _in_batches(consumer: Any) -> AsyncIterator[Sequence[Any]]:
     while True:
         if hasattr(consumer, "consume"):
@@ -35,8 +43,8 @@ async def _in_batches(consumer: Any) -> AsyncIterator[Sequence[Any]]:
             yield [record for batch in batches.values() for record in batch]
 
 
-CALLS = {"async for": _one_by_one, f"consume({CONSUME_COUNT})": _in_batches}
-"""aiokafka's `getmany` is its `consume`."""
+CALLS = {"async for": _one_by_one, "poll()": _polled, f"consume({CONSUME_COUNT})": _in_batches}
+"""aiokafka's `getmany` is its `consume`, and `getone` its `poll`."""
 
 
 @asynccontextmanager
@@ -74,22 +82,21 @@ async def _subscribe(consumer: Any, topic: Topic) -> None:
         await subscribed
 
 
-def read(kind: str, topic: Topic, load: Load, call: str, group: str) -> float:
-    """Read the whole topic; return messages per second from the first message on."""
+def read(kind: str, topic: Topic, load: Load, call: str, group: str) -> Speed:
+    """Read the whole topic; return the speed from the first message on."""
 
-    async def run() -> float:
-        received, started_at = 0, 0.0
+    async def run() -> Speed:
+        received, clock = 0, Clock()
         async with asyncio.timeout(PATIENCE_SECONDS), _connected(kind, topic, group) as consumer:
             await _subscribe(consumer, topic)
             async for records in CALLS[call](consumer):
                 if records and not received:
-                    started_at = perf_counter()
+                    clock = Clock()
                 received += len(records)
                 if received >= load.messages:
                     break
-            return received / (perf_counter() - started_at)
+            return clock.speed(received)
 
-    gc.collect()
     return _run(run())
 
 
@@ -123,8 +130,8 @@ def rebalance_ms(kind: str, topic: Topic, group: str) -> float:
     return _run(run())
 
 
-def _run(measurement: Any) -> float:
+def _run(measurement: Coroutine[Any, Any, T]) -> T:
     try:
-        return float(asyncio.run(measurement))
+        return asyncio.run(measurement)
     except TimeoutError as error:
         raise BenchError(f"an async consumer has not finished after {PATIENCE_SECONDS:.0f} s") from error

@@ -2,34 +2,37 @@
 of its async consumer compared with aiokafka's.
 
 Method: one kproto broker in memory. Each round fills a topic with small messages; each consumer in turn reads the topic
-to its end, in a new group. Every second round reverses the order of the consumers. The measurement starts with a
-consumer's first message, so it excludes the join. The first round is a warm-up; each figure is the best round. For the
+to its end, in a new group and a new process. Every second round reverses the order of the consumers. The measurement
+starts with a consumer's first message, so it excludes the join. The first round is a warm-up; each figure is the best
+round. All consumers request up to 1 MB of each partition, by default, and decode nothing. Messages per CPU second are
+those of the client's process, threads of librdkafka included: the broker takes time of the same processors. For the
 async consumers, on asyncio, also the time from the `subscribe` of a second, connected consumer to its first message is
 measured, while the first member processes each message for 50 ms; both send heartbeats every 3 s, by default.
 """
 
 from __future__ import annotations
 
-import gc
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from bench import async_client
 from bench.async_client import AIOKAFKA
 from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row
 from bench.options import count
+from bench.own_process import Clock, Speed, in_own_process
 from bench.peers.fleet import Fleet
 from bench.peers.kproto import Kproto
 from bench.records import CONSUMER, PATIENCE_SECONDS, Load, Size, Topic, library_version, producing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
 RATE = Metric(key="messages_per_s", title="messages/s", more_is_better=True, compared=True, digits=0)
+CPU_RATE = Metric(key="messages_per_cpu_s", title="messages/CPU s", more_is_better=True, compared=True, digits=0)
 REBALANCE = Metric(key="rebalance_ms", title="rebalance ms", compared=True, digits=0)
 CONFLUENT = "confluent-kafka"
 PARTITIONS = 4
@@ -75,18 +78,12 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, note: Note) -> list[Row]:
     note(f"client: librdkafka {library_version()}")
-    from confluent_kafka import Consumer as ConfluentConsumer
-
-    from kproto.client import Consumer as KprotoConsumer
-
-    kinds: dict[str, Callable[[dict[str, Any]], ConfluentConsumer]] = {
-        KPROTO: KprotoConsumer,
-        CONFLUENT: ConfluentConsumer,
-    }
+    kinds = [kind for kind in (KPROTO, CONFLUENT) if kind in options.only]
     async_kinds = [kind for kind in (KPROTO, AIOKAFKA) if kind in options.only]
-    async_samples: dict[tuple[str, Metric], dict[str, list[float]]] = {}
+    async_samples: dict[str, dict[str, list[Speed]]] = {}
+    rebalances: dict[str, list[float]] = {}
     load = Load(SIZE, max(1, options.messages // SIZE.messages))
-    samples: dict[tuple[Mode, str], dict[str, list[float]]] = {case: {} for case in _cases()}
+    samples: dict[tuple[Mode, str], dict[str, list[Speed]]] = {case: {} for case in _cases()}
     with ExitStack() as stack:
         fleet = Fleet(stack, note)
         fleet.start([Kproto()], ["memory"], [PARTITIONS])
@@ -96,50 +93,43 @@ def run(options: Namespace, note: Note) -> list[Row]:
             with topic.there():
                 with producing(topic, load) as produce:
                     produce()
-                chosen = [kind for kind in kinds if kind in options.only]
-                for (mode, call), kind in product(_cases(), chosen[:: -1 if round_number % 2 else 1]):
+                for (mode, call), kind in product(_cases(), kinds[:: -1 if round_number % 2 else 1]):
                     group = f"{kind}-{MODES.index(mode)}-{CALLS.index(call)}-{round_number}"
                     config = {**topic.server, **CONSUMER, "group.id": group, "auto.offset.reset": "earliest"}
                     if mode.starts_behind:
                         _commit_start(config, topic)
                     settings = {**config, **mode.settings} if kind == KPROTO else config
-                    rate = _read(kinds[kind](settings), topic, load, call)
+                    speed = in_own_process(_read, kind, settings, topic, load, call)
                     if round_number > 0:
-                        samples[mode, call].setdefault(kind, []).append(rate)
+                        samples[mode, call].setdefault(kind, []).append(speed)
                 for kind in async_kinds[:: -1 if round_number % 2 else 1]:
-                    for case, figure in _measure_async(kind, topic, load, round_number).items():
+                    group = f"async-{kind}-{round_number}"
+                    for call in async_client.CALLS:
+                        speed = in_own_process(async_client.read, kind, topic, load, call, f"{group}-{call}")
                         if round_number > 0:
-                            async_samples.setdefault(case, {}).setdefault(kind, []).append(figure)
+                            async_samples.setdefault(call, {}).setdefault(kind, []).append(speed)
+                    if round_number > 0:
+                        _commit_start({**topic.server, "group.id": f"{group}-join"}, topic)
+                        rebalance_ms = in_own_process(async_client.rebalance_ms, kind, topic, f"{group}-join")
+                        rebalances.setdefault(kind, []).append(rebalance_ms)
     rows = [
         Row(
             bench=BENCH.name,
             case=_case_name(mode, call),
-            figures={kind: {RATE.key: max(r)} for kind, r in found.items()},
+            figures={kind: _best(speeds) for kind, speeds in found.items()},
         )
         for (mode, call), found in samples.items()
     ]
-    async_rows = [
-        Row(
-            bench=BENCH.name,
-            case=case,
-            figures={kind: {metric.key: metric.best(figures)} for kind, figures in found.items()},
-        )
-        for (case, metric), found in async_samples.items()
+    rows += [
+        Row(bench=BENCH.name, case=f"async, {call}", figures={kind: _best(speeds) for kind, speeds in found.items()})
+        for call, found in async_samples.items()
     ]
-    return rows + async_rows
+    joins = {kind: {REBALANCE.key: REBALANCE.best(figures)} for kind, figures in rebalances.items()}
+    return [*rows, *([Row(bench=BENCH.name, case=ASYNC_JOIN, figures=joins)] if joins else [])]
 
 
-def _measure_async(kind: str, topic: Topic, load: Load, round_number: int) -> dict[tuple[str, Metric], float]:
-    """Return the figure of each case of an async consumer."""
-    group = f"async-{kind}-{round_number}"
-    rates = {
-        (f"async, {call}", RATE): async_client.read(kind, topic, load, call, f"{group}-{call}")
-        for call in async_client.CALLS
-    }
-    if round_number == 0:
-        return rates
-    _commit_start({**topic.server, "group.id": f"{group}-join"}, topic)
-    return {**rates, (ASYNC_JOIN, REBALANCE): async_client.rebalance_ms(kind, topic, f"{group}-join")}
+def _best(speeds: list[Speed]) -> dict[str, float]:
+    return {RATE.key: max(each.per_s for each in speeds), CPU_RATE.key: max(each.per_cpu_s for each in speeds)}
 
 
 def _cases() -> list[tuple[Mode, str]]:
@@ -160,12 +150,17 @@ def _commit_start(config: dict[str, Any], topic: Topic) -> None:
     consumer.close()
 
 
-def _read(consumer: Any, topic: Topic, load: Load, call: str) -> float:
-    """Read the whole topic; return messages per second from the first message on."""
+def _read(kind: str, settings: Mapping[str, Any], topic: Topic, load: Load, call: str) -> Speed:
+    """Read the whole topic; return the speed from the first message on."""
+    if kind == KPROTO:
+        from kproto.client import Consumer
+    else:
+        from confluent_kafka import Consumer  # type: ignore[assignment]  # the class that kproto's derives from
+    consumer = Consumer(dict(settings))
     consumer.subscribe([topic.name])
-    gc.collect()
     deadline = monotonic() + PATIENCE_SECONDS
-    received, started_at = 0, 0.0
+    received, clock = 0, Clock()
+    messages: Sequence[Any]
     while received < load.messages:
         if call == CALLS[0]:
             message = consumer.poll(1.0)
@@ -176,19 +171,19 @@ def _read(consumer: Any, topic: Topic, load: Load, call: str) -> float:
             if message.error() is not None:
                 raise BenchError(f"a consumer received an error: {message.error()}")
         if messages and not received:
-            started_at = perf_counter()
+            clock = Clock()
         received += len(messages)
         if not messages and monotonic() > deadline:
             raise BenchError(f"{received} of {load.messages} messages received after {PATIENCE_SECONDS:.0f} s")
-    seconds = perf_counter() - started_at
+    speed = clock.speed(received)
     consumer.close()
-    return received / seconds
+    return speed
 
 
 BENCH = Bench(
     name="client",
     summary="kproto.client's consumer compared with confluent-kafka's, and its async one with aiokafka's",
-    metrics=[RATE, REBALANCE],
+    metrics=[RATE, CPU_RATE, REBALANCE],
     peers=[KPROTO, CONFLUENT, AIOKAFKA],
     floors=[
         *(
