@@ -178,3 +178,10 @@ def test_cpu_time_is_linear_in_the_size_of_a_frame() -> None:
 
     small, large = (min(seconds(size) for _ in range(5)) for size in (1 << 18, 1 << 20))
     assert large < 10 * small
+
+
+def test_a_frame_of_two_reads_is_copied_once() -> None:
+    """Most Produce requests are as large: one read takes 64 KB."""
+    size = 100_000
+    stream = framed([bytes(size)])
+    assert peak_of(FrameReader(), [stream[:65536], stream[65536:]]) < 1.1 * size
