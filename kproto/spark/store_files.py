@@ -7,7 +7,7 @@ import tempfile
 import uuid
 from functools import partial
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from kproto.logs.locations import location
 from kproto.logs.remote import WRITE_BYTES, RemotePath
+from kproto.spark.source.counted import CountedRows
 from kproto.spark.store_manifest import DataFile
 from kproto.spark.tables import DATE
 
@@ -78,21 +79,16 @@ class _OpenFile:
 
     def __init__(self, schema: pa.Schema, grown: Growing | None) -> None:
         self._schema = schema
-        self._grown = grown
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # `upload` closes it
         self._writer = pq.ParquetWriter(self._file, schema, compression="zstd")
         self._rows = 0
-        self._marks: dict[tuple[Any, ...], int] = {}
+        self._counted = None if grown is None else CountedRows(grown.partition, grown.last)
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._writer.write_batch(rows.select(self._schema.names).cast(self._schema))
         self._rows += len(rows)
-        if self._grown is not None:
-            last = self._grown.last
-            highest = pa.Table.from_batches([rows]).group_by(self._grown.partition).aggregate([(last, "max")])
-            for row in highest.to_pylist():
-                key = tuple(row[name] for name in self._grown.partition)
-                self._marks[key] = max(row[f"{last}_max"], self._marks.get(key, -1))
+        if self._counted is not None:
+            self._counted.add(rows)
 
     def upload(self, folder: str, path: str) -> DataFile:
         """End the file, and make it appear in the store."""
@@ -103,4 +99,5 @@ class _OpenFile:
             target = location(f"{folder}/{path}")
             assert isinstance(target, RemotePath), "these tables are in stores"
             target.write(iter(partial(self._file.read, WRITE_BYTES), b""))
-        return DataFile(path, size, self._rows, [[*key, mark] for key, mark in sorted(self._marks.items())])
+        found = {} if self._counted is None else self._counted.by_partition
+        return DataFile(path, size, self._rows, [[*key, mark] for key, (mark, _) in sorted(found.items())])

@@ -15,6 +15,7 @@ run that finds the end of its transaction, as they do for a consumer with read_c
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -26,11 +27,13 @@ from kproto.spark.engine import F
 from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import Publication, TablesError
 from kproto.spark.schemas import ddl, read_files, select_columns
+from kproto.spark.source.counted import CountedRows
 from kproto.spark.source.kept import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame, SparkSession
 
 DATE = "date"
@@ -42,8 +45,11 @@ SMALL_BYTES = 96 << 20
 """Files below it are compacted."""
 ORIGIN = "origin"
 """The key of `Origin` in the state."""
+TXN_STATE, PENDING = "txn_state", "pending"
 Marks = dict[tuple[str | int, ...], int]
 """The highest offset in a table, by partition."""
+Counts = dict[tuple[str | int, ...], tuple[int, int]]
+"""The highest offset of new rows and their number, by partition."""
 
 
 @dataclass(frozen=True)
@@ -160,13 +166,7 @@ def read_and_write_parquet(
         check_it_is_the_same(source, marks, root, before.identity)
         added = {}
         for grown in GROWING:
-            folder = publication.staged / grown.name
-            if source.files is None:
-                _save(grown, later(spark, grown, source, marks[grown.name]), folder)
-            else:
-                _merge(spark, source.files / grown.name, folder)
-            written, waiting = _settled(spark, grown, publication)
-            new = marks_of(grown, written)
+            new, waiting = _stage(spark, grown, source, marks[grown.name], publication)
             marks[grown.name] |= {partition: mark for partition, (mark, _) in new.items()}
             added[grown.name] = Added(sum(count for _, count in new.values()), waiting)
         listed = {name: [[*key, mark] for key, mark in sorted(of.items())] for name, of in marks.items()}
@@ -175,8 +175,26 @@ def read_and_write_parquet(
         return added
 
 
-def _merge(spark: SparkSession, files: Path, folder: Path) -> None:
-    """Write the rows of the files of each date to files of about `FILE_BYTES`."""
+def _stage(
+    spark: SparkSession, grown: Growing, source: Source, marks: Marks, publication: Publication
+) -> tuple[Counts, int]:
+    """Write the new rows that need not wait; return what `marks_of` does, and how many wait."""
+    folder = publication.staged / grown.name
+    if source.files is None:
+        _save(grown, later(spark, grown, source, marks), folder)
+    else:
+        counts, has_pending = _merge(spark, grown, source.files / grown.name, folder)
+        if not has_pending:
+            return counts, 0
+    written, waiting = _settled(spark, grown, publication)
+    return marks_of(grown, written), waiting
+
+
+def _merge(spark: SparkSession, grown: Growing, files: Path, folder: Path) -> tuple[Counts, bool]:
+    """Write the rows of the files of each date to files of about `FILE_BYTES`.
+
+    Return what `marks_of` does, and whether a commit is pending: the tasks see each row, and Spark none.
+    """
     folder.mkdir(parents=True)
     merged: list[tuple[list[str], str]] = []
     total_bytes = 0
@@ -192,13 +210,26 @@ def _merge(spark: SparkSession, files: Path, folder: Path) -> None:
             size += file_bytes
             total_bytes += file_bytes
         merged.append((parts, _new_file(folder / date.name)))
+    counted, has_pending = CountedRows(grown.partition, grown.last), False
     if merged:
-        tasks = max(spark.sparkContext.defaultParallelism, total_bytes // FILE_BYTES)
-        spark.sparkContext.parallelize(merged, min(tasks, len(merged))).foreach(_merge_named)
+        tasks = min(len(merged), max(spark.sparkContext.defaultParallelism, total_bytes // FILE_BYTES))
+        merging = partial(_merge_named, grown.partition, grown.last)
+        for counts, pending in spark.sparkContext.parallelize(merged, tasks).map(merging).collect():
+            counted.add_counts(counts)
+            has_pending |= pending
+    return counted.by_partition, has_pending
 
 
-def _merge_named(names: tuple[list[str], str]) -> None:
-    merge(*names)
+def _merge_named(partition: tuple[str, ...], last: str, names: tuple[list[str], str]) -> tuple[Counts, bool]:
+    counted, has_pending = CountedRows(partition, last), False
+
+    def see(rows: RecordBatch) -> None:
+        nonlocal has_pending
+        counted.add(rows)
+        has_pending |= TXN_STATE in rows.schema.names and PENDING in rows[TXN_STATE].unique().to_pylist()
+
+    merge(*names, see)
+    return counted.by_partition, has_pending
 
 
 def _new_file(folder: Path) -> str:
@@ -262,7 +293,7 @@ def _settled(spark: SparkSession, grown: Growing, publication: Publication) -> t
     """Take the rows that wait out of a staged table; return the others, and how many wait."""
     folder = publication.staged / grown.name
     written = read_files(spark, grown.table, folder)
-    if grown.table is not COMMITS or not written.where(F.col("txn_state") == "pending").head(1):
+    if grown.table is not COMMITS or not written.where(F.col(TXN_STATE) == PENDING).head(1):
         return written, 0
     # Rare, so the log is read once, and the staged rows are read and written a second time.
     raw = publication.scratch / grown.name
@@ -313,13 +344,13 @@ def later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> 
 
 def _before_pending(commits: DataFrame) -> DataFrame:
     """Return the commits of each partition before its first pending one."""
-    pending = commits.where(F.col("txn_state") == "pending")
+    pending = commits.where(F.col(TXN_STATE) == PENDING)
     limits = pending.groupBy("log_partition").agg(F.min("log_offset").alias("limit"))
     is_before = F.col("limit").isNull() | (F.col("log_offset") < F.col("limit"))
     return commits.join(F.broadcast(limits), "log_partition", "left").where(is_before).select(*COMMITS.names)
 
 
-def marks_of(grown: Growing, rows: DataFrame) -> dict[tuple[str | int, ...], tuple[int, int]]:
+def marks_of(grown: Growing, rows: DataFrame) -> Counts:
     """Return the highest offset and the number of rows, by partition."""
     by_partition = rows.groupBy(*grown.partition).agg(F.max(grown.last).alias("mark"), F.count("*").alias("count"))
     return {tuple(row[name] for name in grown.partition): (row["mark"], row["count"]) for row in by_partition.collect()}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kproto.arrow.schemas import Table
     from kproto.logs.ranges import OffsetRange
@@ -91,14 +91,15 @@ def task_name(ranges: Sequence[OffsetRange]) -> str:
     return f"{first.partition.path.name}-{first.start_offset}"
 
 
-def merge(paths: Sequence[str], target: str) -> None:
-    """Write the rows of some files, in this order, to a new one, as tables have them (zstd)."""
+def merge(paths: Sequence[str], target: str, see: Callable[[pa.RecordBatch], None] = lambda _rows: None) -> None:
+    """Write the rows of some files, in this order, to a new one, as tables have them (zstd); ``see`` is given them."""
     path = Path(target)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with pq.ParquetWriter(beside, pq.read_schema(paths[0]), compression="zstd") as writer:
         waiting: list[pa.RecordBatch] = []
         for rows in _batches_of(paths):
+            see(rows)
             waiting.append(rows)
             if sum(map(len, waiting)) >= ROWS_MAX:
                 writer.write_table(pa.Table.from_batches(waiting))
