@@ -144,12 +144,28 @@ def test_one_sync_serves_a_group_commit(tmp_path: Path) -> None:
     assert all(len(found) == 1 for found in values(log_dir).values())
 
 
+CREDENTIAL = {"user": "u", "mechanism": "SCRAM-SHA-256", "salt": "", "stored_key": "", "server_key": ""}
+ACL = {
+    "resource_type": 2, "name": "t", "pattern_type": 3, "principal": "User:u", "host": "*", "operation": 3,
+    "permission": 3,
+}  # fmt: skip
+
+
+def beside_topics(**fields: object) -> dict[str, object]:
+    return {"version": 1, "topics": [], **fields}
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [
         ({"version": 2, "topics": 0}, "topics.json has version 2, this kproto reads version 1"),
         ({"topics": []}, "topics.json is damaged .*; remove it"),
         ({"version": 1, "topics": [{}]}, "topics.json is damaged .*; remove it"),
+        (beside_topics(scram=[CREDENTIAL | {"iterations": 1e308}]), r"SCRAM credential with iterations 1e\+308\)"),
+        (beside_topics(scram=[CREDENTIAL | {"iterations": 2**31}]), r"SCRAM credential with iterations 2147483648\)"),
+        (beside_topics(acls=[ACL | {"operation": 128}]), r"ACL with operation 128\)"),
+        (beside_topics(acls=[ACL | {"host": "\ud800"}]), "surrogates not allowed"),
+        (beside_topics(quotas=[{"entity": {"user": "u"}, "values": {"x": float("nan")}}]), "that are no numbers"),
     ],
 )
 def test_a_directory_of_another_version_or_with_a_damaged_topics_file_is_refused(

@@ -10,6 +10,7 @@ import binascii
 import json
 import re
 from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kproto.errors import LogError
@@ -40,6 +41,9 @@ ACL_FIELDS: Mapping[str, type] = {
 TOKEN_FIELDS: Mapping[str, type] = {
     "id": str, "owner": str, "requester": str, "renewers": list, "issued_ms": int, "expires_ms": int, "max_ms": int,
 }  # fmt: skip
+INT8_MAX, INT32_MAX, INT64_MAX = 2**7 - 1, 2**31 - 1, 2**63 - 1
+SURROGATE = rb"\ud"
+"""How JSON escapes half of a pair of UTF-16, or the first half of a pair."""
 NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 NO_FEATURES: Mapping[str, int] = {}
 Quotas = Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]]
@@ -122,7 +126,10 @@ def read_settings(disk: Disk) -> StoredSettings:
 def _read(disk: Disk, parse: Callable[[dict[str, Any]], T]) -> T:
     """Return what ``parse`` makes of the content of the file; whatever it raises is damage."""
     try:
-        content = json.loads(read_all(disk, NAME))
+        data = read_all(disk, NAME)
+        content = json.loads(data)
+        if SURROGATE in data.lower():
+            json.dumps(content, ensure_ascii=False).encode()  # fails on half of a pair, which no response can have
         version = content["version"]
         if version == VERSION:
             return parse(content)
@@ -170,15 +177,19 @@ def _quotas(fields: dict[str, Any]) -> tuple[tuple[tuple[str, str | None], ...],
     entity: dict[str, Any] = fields["entity"]
     if not entity or not all(name is None or isinstance(name, str) for name in entity.values()):
         raise ValueError(f"client quotas of {entity!r:.300}")
-    return tuple(sorted(entity.items())), {str(key): float(value) for key, value in fields["values"].items()}
+    values = {str(key): float(value) for key, value in fields["values"].items()}
+    if not all(map(isfinite, values.values())):
+        raise ValueError(f"client quotas of {entity!r:.300} that are no numbers")
+    return tuple(sorted(entity.items())), values
 
 
 def _scram(fields: dict[str, Any]) -> ScramRow:
     row = ScramRow(str(fields["user"]), str(fields["mechanism"]), None)
     if "stored_key" not in fields:
         return row
+    iterations = _number(fields["iterations"], "SCRAM credential with iterations", 1, INT32_MAX)
     salt, stored_key, server_key = (base64.b64decode(fields[name]) for name in ("salt", "stored_key", "server_key"))
-    return row._replace(credential=(salt, int(fields["iterations"]), stored_key, server_key))
+    return row._replace(credential=(salt, iterations, stored_key, server_key))
 
 
 def _scram_fields(row: ScramRow) -> dict[str, Any]:
@@ -200,7 +211,15 @@ def _fields(fields: dict[str, Any], kinds: Mapping[str, type], noun: str) -> tup
         has_others = isinstance(value, list) and not all(isinstance(one, str) for one in value)
         if type(value) is not kind or has_others:
             raise ValueError(f"{noun} with {name} {value!r:.50}")
+        if kind is int:
+            _number(value, f"{noun} with {name}", 0, INT64_MAX if name.endswith("_ms") else INT8_MAX)
     return tuple(tuple(fields[name]) if kind is list else fields[name] for name, kind in kinds.items())
+
+
+def _number(value: Any, what: str, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{what} {value!r:.50}")
+    return value
 
 
 def _level(level: Any) -> int:
