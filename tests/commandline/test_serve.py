@@ -6,6 +6,7 @@ Method. Each test starts `kproto serve` as a process.
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.commandline.commands import LIMIT_S, is_running, kproto, kproto_started, line_of
+from tests.robustness.broker_process import broker_process
 from tests.waiting import wait_until
 
 LISTENING = re.compile(r"kproto: listening on (127\.0\.0\.1):([0-9]+)")
@@ -189,3 +191,13 @@ def test_what_is_wrong_with_the_security_is_said_in_one_line(words: list[str], e
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert error in line
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_serve_may_open_as_many_files_as_the_system_allows() -> None:
+    """With 1024 descriptors, records for 1000 partitions left none for the connections of others."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    planted = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, {hard}))\n"
+    with broker_process(planted=planted) as broker:
+        (limits,) = re.findall(r"^Max open files +(\S+) +(\S+)", Path(f"/proc/{broker.pid}/limits").read_text(), re.M)
+    assert limits[0] == limits[1] == str(hard)

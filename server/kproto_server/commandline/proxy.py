@@ -20,6 +20,7 @@ from kproto.errors import UsageError
 from kproto_server.broker.fault_file import read_items
 from kproto_server.broker.security import Security
 from kproto_server.commandline import logs
+from kproto_server.commandline.descriptors import raise_limit
 from kproto_server.commandline.output import write
 from kproto_server.commandline.reporting import NOT_WRITTEN, publish, write_files
 from kproto_server.commandline.serve import REQUESTS_KEPT, SHUTDOWN_SIGNALS, AddressFile
@@ -71,6 +72,7 @@ def proxy(options: ProxyOptions) -> int:
         CannotListen: the address is in use.
         UsageError: the cluster can't be reached.
     """
+    raise_limit()
     try:
         return trio.run(_proxy, options)
     except CannotReach as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
 from kproto_server.commandline import output_file
+from kproto_server.commandline.descriptors import raise_limit
 from kproto_server.commandline.output import write
 from kproto_server.configuration.listeners import bracketed
 from kproto_server.network.listening import open_sockets
@@ -42,6 +43,7 @@ def serve(options: ServeOptions) -> int:
         UsageError: the broker refuses a part of the seed.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
+    raise_limit()
     parents = _parents()
     sockets = open_sockets(options.host, options.ports)
     addresses = [f"{bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
