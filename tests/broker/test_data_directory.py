@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kproto.codes import ErrorCode
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
 from kproto.records.compression import Compression
-from kproto.records.record_batch import read_record_batch
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch, read_record_batch
 from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.storage.errors import DirectoryInUse
@@ -127,3 +131,35 @@ def test_records_of_an_unknown_topic_never_become_those_of_a_new_one(
             assert errors_of(client.ask(*request)) == error
         path.unlink()
         assert errors_of(client.ask(*produce("new", [b"x"]))) == []
+
+
+LENGTH, MAGIC = 8, 16
+"""Positions in a batch."""
+
+
+@pytest.mark.parametrize("max_bytes", [1 << 10, 1 << 30])
+@pytest.mark.parametrize(
+    ("position", "damage"),
+    [(MAGIC, b"\x22"), (LENGTH, b"\xff\xff\xff\xf4"), (LENGTH, bytes(4)), (LENGTH, b"\0\0\0\x0e\0\0\0\0\x01")],
+)
+def test_a_batch_that_is_damaged_on_disk_is_an_error_of_its_partition_only(
+    tmp_path: Path, max_bytes: int, position: int, damage: bytes
+) -> None:
+    """A Fetch of this and of other partitions closed the connection, or never ended."""
+    batch = build_record_batch([Record(b"k", b"v", timestamp=1)])
+    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
+        for name in ("damaged", "sound"):
+            broker.topics.create(name)
+            data = (PartitionProduceData(index=0, records=batch),)
+            topics = (TopicProduceData(name=name, partition_data=data),)
+            client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)
+    (log,) = (tmp_path / "damaged-0").glob("*.log")
+    stored = log.read_bytes()
+    log.write_bytes(stored[:position] + damage + stored[position + len(damage) :])
+    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20),)
+    topics_ = tuple(FetchTopic(topic=name, partitions=partitions) for name in ("damaged", "sound"))
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics_)
+    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
+        damaged, sound = (topic.partitions[0] for topic in client.ask(request, 4).responses)
+    assert (damaged.error_code, sound.error_code) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    assert len(sound.records) == len(batch)

@@ -237,7 +237,7 @@ class Fetch:
             fetch, topic = requested.fetch, self._topic(requested)
             partition = topic and topic.partition(fetch.partition)
             if partition and fetch.fetch_offset < partition.high_watermark:
-                left -= partition.data.readable_bytes(fetch.fetch_offset, fetch.partition_max_bytes)
+                left -= _readable_bytes(partition, fetch)
                 if left < 0:
                     return True
         return False
@@ -326,11 +326,11 @@ def _partition(
     if error:
         return Read(_failed(partition, fetch, error, context), is_missing=False)
     diverging = _diverging(partition, fetch, context)
-    stable_offset = partition.data.last_stable_offset
-    end_offset = stable_offset if request.isolation_level else None
     try:
+        stable_offset = partition.data.last_stable_offset
+        end_offset = stable_offset if request.isolation_level else None
         records = _records(partition, fetch, end_offset, budget, context) if diverging == NO_DIVERGENCE else b""
-    except (DecodeError, MissingPackage):  # a batch that cannot be converted
+    except (DecodeError, MissingPackage):  # a batch that cannot be converted, or is damaged on disk
         return _not_compressed_for(partition, fetch, context, ErrorCode.UNKNOWN_SERVER_ERROR)
     if records is None:
         return _not_compressed_for(partition, fetch, context)
@@ -350,6 +350,13 @@ def _partition(
         ),
         is_missing=False,
     )
+
+
+def _readable_bytes(partition: Partition, fetch: FetchPartition) -> int:
+    try:
+        return partition.data.readable_bytes(fetch.fetch_offset, fetch.partition_max_bytes)
+    except DecodeError:  # a batch is damaged on disk; the partition has an error in the response
+        return 0
 
 
 def _has_unknown_compression(topic: Topic, context: RequestContext) -> bool:

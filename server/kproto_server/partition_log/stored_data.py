@@ -16,6 +16,7 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Protocol
 
+from kproto.errors import DecodeError
 from kproto.records.batch_header import (
     CONTROL,
     HEADER_SIZE,
@@ -25,7 +26,7 @@ from kproto.records.batch_header import (
     TRANSACTIONAL,
     header_struct,
 )
-from kproto.records.batches import read_batch
+from kproto.records.batches import SIZE_MIN, read_batch
 from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, PartitionData
 from kproto_server.partition_log.retention import SegmentSummary
 
@@ -224,6 +225,8 @@ class StoredData(PartitionData):
                 data, position - start
             )
             size, last_offset = LOG_OVERHEAD + length, base_offset + delta
+            if length < SIZE_MIN:  # the segment was damaged: no position would follow
+                raise DecodeError("batch.length", position, f"{length} bytes")
             if position + size > segment.size:
                 break
             if magic != MAGIC:
@@ -314,7 +317,8 @@ class OffsetsTopicData(StoredData):
 def _message_set_fields(encoded: bytes) -> tuple[int, int, int, int]:
     """Return base offset, last offset, greatest timestamp and leader epoch of a message set of releases before 0.11."""
     found = read_batch(encoded, check_crc=False)
-    assert found is not None, "the batch is whole"
+    if found is None:
+        raise DecodeError("batch.length", 0, f"{len(encoded)} bytes are no whole batch")
     batch = found[0]
     records = batch.records()
     greatest = max((record.timestamp for record in records), default=-1)
