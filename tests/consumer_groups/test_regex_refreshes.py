@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.coordinator.consumer_groups import regular_expressions
+from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.testing.in_memory import virtual_clock
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.transcripts import SETTINGS, TOPICS
@@ -43,3 +46,22 @@ def test_a_replaced_expression_is_matched_by_the_next_heartbeat_of_any_member(re
     group.settle("A", "B")
     assert group.members["A"].epoch == before + 1
     assert list(group.members["B"].assigned) == ["u"]
+
+
+def test_expressions_are_matched_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One expression on 9000 topics held other clients for 1.3 s."""
+    monkeypatch.setattr(regular_expressions, "STEP_CHARACTERS", 10)
+    clock = Clock(1_700_000_000_000.0, 0.0, ClockMode(rate=1.0))
+    topics = {f"topic-{index}": 1 for index in range(20)}
+    state = new_state("4.4", topics=topics, settings=SETTINGS, clock=clock)
+    group = Conversation(InMemoryTransport(state), "g", release="4.4")
+    group.join("A", None, subscribed_topic_regex="topic-1.*")
+    found = state.coordinator.groups.get("g")
+    assert isinstance(found, ConsumerGroup)
+    runs = 0
+    while found.is_matching and runs < 100:
+        runs += 1
+        clock.tick(clock.real_ms + 1.0)
+        clock.run_due()
+    assert 10 < runs < 30
+    assert len(found.data.resolved["topic-1.*"].topics) == 11

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto_server.clock import Steps
 from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.consumer_groups.data import ResolvedRegex
 from kproto_server.coordinator.consumer_groups.targets import hash_of_topics
@@ -18,7 +19,7 @@ from kproto_server.coordinator.epoch_groups.writing import write
 from kproto_server.coordinator.regular_expression import InvalidRegex, regex_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 REFRESH_MIN_MS = 10_000
 """The time between two matches of a group's expressions, at least: fixed in Kafka."""
+STEP_CHARACTERS = 4000
+"""Characters of names that are matched at once: 5 ms, for expressions that RE2 has to simulate 60 ms."""
 
 
 def update(
@@ -102,17 +105,35 @@ def _is_refresh_due(
 
 
 def _refresh(coordinator: GroupCoordinator, group: ConsumerGroup) -> None:
-    """Match the group's expressions, and write the result with a new epoch if it is another one."""
+    """Match the group's expressions in steps, and write the result with a new epoch if it is another one."""
+    Steps(coordinator.clock).begin(_steps(coordinator, group))
+
+
+def _steps(coordinator: GroupCoordinator, group: ConsumerGroup) -> Iterator[None]:
+    version, left = coordinator.topics_version(), STEP_CHARACTERS
+    matched: dict[str, frozenset[str]] = {}
+    for text in _subscribers(group.data.members.values()):
+        regex, found = regex_of(text), []
+        for name in list(coordinator.topics):
+            left -= len(name)
+            if left < 0:
+                left = STEP_CHARACTERS
+                yield
+            if regex.matches(name):
+                found.append(name)
+        matched[text] = frozenset(found)
     group.is_matching = False
-    if coordinator.groups.get(group.group_id) is not group:
-        return
-    now_ms, data, version = coordinator.clock.now_ms(), group.data, coordinator.topics_version()
+    if coordinator.groups.get(group.group_id) is group:
+        _write(coordinator, group, matched, version)
+
+
+def _write(
+    coordinator: GroupCoordinator, group: ConsumerGroup, matched: Mapping[str, frozenset[str]], version: int
+) -> None:
+    """Write which topics the expressions match, without those that no member has any more."""
+    now_ms, data = coordinator.clock.now_ms(), group.data
     used = _subscribers(data.members.values())
-    resolved: dict[str, ResolvedRegex] = {}
-    for text in used:
-        regex = regex_of(text)
-        topics = frozenset([name for name in coordinator.topics if regex.matches(name)])
-        resolved[text] = ResolvedRegex(topics, version, now_ms)
+    resolved = {text: ResolvedRegex(found, version, now_ms) for text, found in matched.items() if text in used}
     before, data = data, data._replace(resolved=resolved)
     topics_hash = hash_of_topics(coordinator, data)
     if _topics(before.resolved) != _topics(resolved) or topics_hash != data.metadata_hash:
