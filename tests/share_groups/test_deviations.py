@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.messages.k83_initialize_share_group_state import InitializeShareGroupStateRequest, InitializeStateData
+from kproto.messages.k83_initialize_share_group_state import PartitionData as InitializeData
+from kproto.messages.k85_write_share_group_state import (
+    PartitionData,
+    StateBatch,
+    WriteShareGroupStateRequest,
+    WriteStateData,
+)
+from kproto_server.handlers import k85_write_share_group_state
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.share_groups.share_partition import ACCEPT, Acknowledgement, Refused, SharePartition
+from kproto_server.testing import InMemoryBroker
 from tests.membership.in_memory_transport import InMemoryTransport
 from tests.share_groups.sharers import Sharers
 
@@ -75,3 +87,32 @@ def test_the_first_fetch_has_the_records_of_all_partitions() -> None:
     share.fetch("A", 0, 1)
     partitions = share.steps[-1].responses["A"][0]["responses"][0]["partitions"]
     assert [one["acquired_records"][0]["last_offset"] for one in partitions] == [2, 2]
+
+
+def test_a_request_combines_few_state_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write combines all batches of a state: 3000 writes to one of 9000 batches took minutes."""
+    monkeypatch.setattr(k85_write_share_group_state, "BATCHES_MAX", 10)
+    broker = InMemoryBroker(kafka_version="4.4", topics={"t": 1})
+    for name in ("__consumer_offsets", "__share_group_state"):
+        assert broker.state.cluster.ensure_internal_topic(name, broker.clock.now_ms())
+    topic_id, pair = broker.state.cluster.topics["t"].topic_id, broker.connect()
+    begin = InitializeData(partition=0, state_epoch=0, start_offset=0)
+    topics = (InitializeStateData(topic_id=topic_id, partitions=(begin,)),)
+    pair.ask(InitializeShareGroupStateRequest(group_id="g", topics=topics), 0)
+
+    def write(*offsets: int, times: int = 1) -> tuple[int, str | None]:
+        batches = tuple(
+            StateBatch(first_offset=offset, last_offset=offset, delivery_state=2, delivery_count=1)
+            for offset in offsets
+        )
+        part = PartitionData(partition=0, state_epoch=0, leader_epoch=0, start_offset=0, state_batches=batches)
+        written = (WriteStateData(topic_id=topic_id, partitions=(part,) * times),)
+        response: Any = pair.ask(WriteShareGroupStateRequest(group_id="g", topics=written), 0)
+        (result,) = response.results[0].partitions
+        return result.error_code, result.error_message
+
+    assert write(*range(0, 10, 2)) == (0, None)
+    assert write(10) == (0, None)
+    refused = ErrorCode.INVALID_REQUEST, "kproto combines at most 10000 state batches in a request"
+    assert write(12, times=2) == refused
+    assert write(*range(20, 30, 2)) == refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto.messages.k85_write_share_group_state import (
     PartitionData,
     PartitionResult,
@@ -11,25 +12,31 @@ from kproto.messages.k85_write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+from kproto_server.cluster.topics import Refusal
 from kproto_server.handlers._share_states import StateResult, handle_states, outcomes
 from kproto_server.share_groups.in_flight import StateBatch
 from kproto_server.share_groups.share_states import SharePartitionKey, StateWrite
 
 if TYPE_CHECKING:
-    from kproto_server.cluster.topics import Refusal
     from kproto_server.deferred import DeferredResponse
     from kproto_server.requests.context import RequestContext
 
 ACTION = "write share group state"
+BATCHES_MAX = 10_000
+"""Batches of states that a request combines, stored ones and new ones: about 100 ms. A share partition has at most as
+many records in flight. DEVIATION: a real broker has no limit."""
+TOO_MANY = Refusal(ErrorCode.INVALID_REQUEST, f"kproto combines at most {BATCHES_MAX} state batches in a request")
 
 
 def handle(
     request: WriteShareGroupStateRequest, context: RequestContext
 ) -> WriteShareGroupStateResponse | DeferredResponse:
-    store = context.share_groups.store
+    store, left = context.share_groups.store, BATCHES_MAX
 
     def refusal(key: SharePartitionKey, part: PartitionData) -> Refusal | None:
-        return store.write_refusal(key, _write(part))
+        nonlocal left
+        left -= len(part.state_batches) + store.batch_count(key)
+        return TOO_MANY if left < 0 else store.write_refusal(key, _write(part))
 
     def write(key: SharePartitionKey, part: PartitionData, result: StateResult) -> None:
         store.write(key, _write(part), context.now_ms, result.settle)

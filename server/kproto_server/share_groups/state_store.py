@@ -115,6 +115,11 @@ class ShareStateStore:
         """Return why a write is refused; None if it is not."""
         return write_refusal(self._latest(key), write, self._behavior)
 
+    def batch_count(self, key: SharePartitionKey) -> int:
+        """Return how many batches a state has."""
+        state = self._latest(key)
+        return 0 if state is None else len(state.batches)
+
     def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int, settle: Callable[[int], object]) -> None:
         """Store what members of a share group have done, unless that is refused."""
         state, refusal = self._latest(key), self.write_refusal(key, write)
