@@ -49,6 +49,8 @@ class PendingOffsets:
         """The greatest record offset so far."""
         self.epochs: dict[int, int] = {}
         """The epochs of producers whose transaction has become pending since the load, by producer id."""
+        self.open_epochs: dict[int, int] = {}
+        """The same from the append of the offsets to that of the marker: later offsets would have no marker."""
 
     def add(self, producer_id: int, key: OffsetKey, pending: PendingOffset) -> None:
         """Add an offset of a producer's transaction; it replaces the one with the same key."""

@@ -91,6 +91,7 @@ def add_offsets(
             commit_batch(group_id, entries, now_ms, coordinator.behavior, compression), producer_id, producer_epoch
         )
     pending = coordinator.pending_offsets.setdefault(partition, PendingOffsets())
+    pending.open_epochs[producer_id] = producer_epoch
 
     def settle(error: int) -> None:
         if not error:
@@ -156,9 +157,11 @@ def end_offsets(
         from kproto_server.log_manager.markers import marker_batch
 
         batch = marker_batch(marker, now_ms, leader_epoch=0), 1
+    pending = coordinator.pending_offsets.get(partition)
+    if pending is not None:
+        pending.open_epochs.pop(marker.producer_id, None)
 
     def settle(error: int) -> None:
-        pending = coordinator.pending_offsets.get(partition)
         if not error and pending is not None:
             _end_pending(coordinator, pending, marker)
         on_settled(error)

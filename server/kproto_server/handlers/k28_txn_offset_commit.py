@@ -130,16 +130,27 @@ def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> in
 
 
 def _transaction_error(request: TxnOffsetCommitRequest, context: RequestContext) -> int:
-    """Return why the offsets partition is no part of the producer's transaction (OC-54)."""
+    """Return why the offsets partition is no part of the producer's transaction (OC-54).
+
+    The transaction coordinator decides that, unless the partition knows an open transaction of the producer: then it
+    does not matter which transactional id the request names (UnifiedLog.maybeStartTransactionVerification).
+    """
     partition = context.coordinator.partition_of(request.group_id)
     assert partition is not None, "the node coordinates the group"
-    if not context.behavior(TransactionBehavior).verifies_offsets:
+    behavior = context.behavior(TransactionBehavior)
+    if not behavior.verifies_offsets:
         return ErrorCode.NONE
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
     adds = context.api_version >= ADDS_OFFSETS_SINCE
     if not adds and not context.settings.current.bool("transaction.partition.verification.enable"):
         return ErrorCode.NONE
+    pending = context.coordinator.pending_offsets.get(partition)
+    open_epoch = None if pending is None else pending.open_epochs.get(request.producer_id)
+    if open_epoch == request.producer_epoch:
+        return ErrorCode.NONE
+    if open_epoch is not None and request.producer_epoch < open_epoch and behavior.partitions_refuse_old_epochs:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     error = context.transactions.join(request.transactional_id, producer, (OFFSETS_TOPIC, partition), adds=adds)
     if error == ErrorCode.TRANSACTION_ABORTABLE and context.api_version < ABORTABLE_SINCE:

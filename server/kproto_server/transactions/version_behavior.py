@@ -53,6 +53,12 @@ class TransactionBehavior(VersionBehavior):
         return self.at_least(1, 0) and not self.at_least(2, 0)
 
     @cached_property
+    def partitions_refuse_old_epochs(self) -> bool:
+        """Whether a partition refuses an older epoch than it knows before the transaction coordinator is asked: from
+        4.1 on (UnifiedLog.maybeStartTransactionVerification of 4.0.2 and 4.1.2)."""
+        return self.at_least(4, 1)
+
+    @cached_property
     def fences_old_epochs_of_offsets(self) -> bool:
         """Whether TxnOffsetCommit with an older epoch than an earlier one of the same producer is refused (measured on
         2.3.1 and 2.4.1)."""
