@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
 from kproto_server.coordinator.consumer_groups.uneven_subscriptions import assign_evenly
+from tests.consumer_groups.members import Conversation
+from tests.consumer_groups.record_transcripts import new_kproto
+from tests.consumer_groups.transcripts import MIXED_SETTINGS_SINCE_4_3, SETTINGS, TOPICS
+from tests.membership.in_memory_transport import InMemoryTransport
 
 NEGATIVE, POSITIVE, OTHER = b"\xff" * 16, b"\x01" * 16, b"\x02" * 16
 
@@ -17,3 +23,24 @@ def test_topics_of_equal_rank_have_the_order_of_kafkas_uuids() -> None:
         "B": {POSITIVE: frozenset({0})},
         "C": {OTHER: frozenset({0})},
     }
+
+
+@pytest.mark.parametrize("subscribes_alike", [False, True])
+def test_an_expression_is_not_compared_with_names(subscribes_alike: bool) -> None:
+    """ConsumerGroup.subscriptionType: with an expression, names make the subscriptions uneven, even if all members have
+    the same topics in the end (mixed scripts, seed 19). What B keeps depends on the topic ids only if they are even."""
+    ids = {name: bytes(15) + bytes((number,)) for name, number in (("w", 1), ("t", 2), ("u", 3), ("x", 4))}
+    settings = SETTINGS | MIXED_SETTINGS_SINCE_4_3
+    state = new_kproto("4.4.0", {name: topic_id.hex() for name, topic_id in ids.items()}, settings)
+    group = Conversation(InMemoryTransport(state), "the-group", release="4.4.0")
+    group.learn_topics(*TOPICS)
+    group.join("B", None if subscribes_alike else ("u", "w"), subscribed_topic_regex="[tuw]")
+    group.pass_time(100)
+    group.beat("B")
+    group.join("A", ("u",))
+    group.settle("A", "B")
+    assert {name: len(indexes) for name, indexes in group.members["B"].assigned.items()} == {"t": 3, "w": 7}
+    group.beat("A", subscribed_topic_names=() if subscribes_alike else ("u",), subscribed_topic_regex="[tuw]")
+    group.settle("A", "B")
+    kept = {"w": (0, 1, 2, 3, 4, 5)} if subscribes_alike else {"t": (0, 1, 2), "w": (0, 1, 2)}
+    assert group.members["B"].assigned == kept

@@ -26,15 +26,19 @@ RANGE = "range"
 
 
 def assign(
-    assignor: str, members: Members, partition_counts: PartitionCounts, *, keeps_sizes: bool
+    assignor: str,
+    members: Members,
+    partition_counts: PartitionCounts,
+    *,
+    has_equal_subscriptions: bool,
+    keeps_sizes: bool,
 ) -> dict[str, Assignment]:
     """Return the target assignment of each member that has partitions; ``keeps_sizes``: see `assign_uniformly`."""
     if not members:
         return {}
-    by_topics = {frozenset(member.topic_ids) for member in members.values()}
     if assignor == RANGE:
         return assign_ranges(members, partition_counts)
-    if len(by_topics) == 1:
+    if has_equal_subscriptions:
         return assign_uniformly(members, partition_counts, keeps_sizes=keeps_sizes)
     from kproto_server.coordinator.consumer_groups.uneven_subscriptions import assign_evenly  # rarely needed
 

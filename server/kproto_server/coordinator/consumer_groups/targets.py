@@ -13,7 +13,7 @@ from kproto_server.coordinator.consumer_groups.limits import TOPICS_REFRESH_MS
 from kproto_server.coordinator.subscribed_topics import metadata_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
@@ -79,12 +79,29 @@ def with_targets(coordinator: GroupCoordinator, data: GroupData, limits: Consume
             topic_ids = ids[names] = tuple([topic.topic_id for topic in existing])
         specs[member_id] = MemberSpec(topic_ids, data.targets.get(member_id, {}), member.group_instance_id)
     assignor = preferred_assignor(data.members.values()) or limits.assignors[0]
-    targets = assign(assignor, specs, partition_counts, keeps_sizes=coordinator.behavior.assignments_keep_sizes)
+    targets = assign(
+        assignor,
+        specs,
+        partition_counts,
+        has_equal_subscriptions=_has_equal_subscriptions(data.members.values()),
+        keeps_sizes=coordinator.behavior.assignments_keep_sizes,
+    )
     return data._replace(
         targets=changed_targets(data.targets, targets, data.members),
         assignment_epoch=data.epoch,
         assignment_timestamp_ms=now_ms,
     )
+
+
+def _has_equal_subscriptions(members: Collection[ConsumerMember]) -> bool:
+    """Return whether members subscribe to the same names, or all to one regular expression and to no names.
+
+    As ConsumerGroup.subscriptionType: names of missing topics count, and what an expression matches does not.
+    """
+    names, expressions = {member.topics for member in members}, {member.regex or "" for member in members}
+    if len(names) > 1 or len(expressions) > 1:
+        return False
+    return expressions == {""} or not any(names)
 
 
 def preferred_assignor(members: Iterable[ConsumerMember]) -> str | None:
