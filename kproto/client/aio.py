@@ -132,24 +132,16 @@ class Consumer(AsyncCalls):
         """
         now = monotonic()
         if now >= self._checkpoint_at:
-            self._polls.begin_request()
-            await anyio.lowlevel.checkpoint()
-            now = monotonic()
-            self._checkpoint_at = now + CHECKPOINT_INTERVAL_S
-        while (record := self._next_record(now)) is None:
+            now = await self._checkpoint()
+        record = self._polls.next_record(now)
+        if record is None:
+            record = self._fetch_next(now)
+        while record is None:
             await self._wait(1)
-            now = monotonic()
+            record = self._polls.next_record(monotonic())
         return record
 
     __anext__ = next_record
-
-    def _next_record(self, now: float) -> Message | None:
-        """Return the next record that the consumer or librdkafka has."""
-        record = self._polls.next_record(now)
-        if record is None:
-            self._polls.fetch_now(FETCH_AHEAD)
-            record = self._polls.next_record(now)
-        return record
 
     async def poll(self, timeout: float | None = -1) -> Message | None:
         """Return the next record, or None after the timeout in seconds (None, or less than 0: no timeout).
@@ -161,8 +153,12 @@ class Consumer(AsyncCalls):
         Cancellation:
             Loses no record: the next call delivers the fetched records.
         """
-        await self._begin_request()
-        record = self._next_record(monotonic())
+        now = monotonic()
+        if now >= self._checkpoint_at:
+            now = await self._checkpoint()
+        record = self._polls.next_record(now)
+        if record is None:
+            record = self._fetch_next(now)
         if record is None and timeout != 0:
             with _timeout_scope(timeout):
                 await self._wait(1)
@@ -182,23 +178,31 @@ class Consumer(AsyncCalls):
         """
         if not 0 <= num_messages <= CONSUME_MAX:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
-        await self._begin_request()
+        if monotonic() >= self._checkpoint_at:
+            await self._checkpoint()
+        self._polls.begin_request()
         self._polls.fetch_now(num_messages)
         if timeout != 0 and not self._polls.has(num_messages):
             with _timeout_scope(timeout):
                 await self._wait(num_messages)
         return self._polls.take(num_messages)
 
-    async def _begin_request(self) -> None:
-        """Finish the delivered records.
+    def _fetch_next(self, now: float) -> Message | None:
+        """Return the next record if librdkafka has one."""
+        self._polls.fetch_now(FETCH_AHEAD)
+        return self._polls.next_record(now)
+
+    async def _checkpoint(self) -> float:
+        """Return the time after it, on the monotonic clock.
 
         Cancellation:
-            A checkpoint once in a millisecond.
+            Loses no record; those that were delivered before are finished.
         """
         self._polls.begin_request()
-        if monotonic() >= self._checkpoint_at:
-            await anyio.lowlevel.checkpoint()
-            self._checkpoint_at = monotonic() + CHECKPOINT_INTERVAL_S
+        await anyio.lowlevel.checkpoint()
+        now = monotonic()
+        self._checkpoint_at = now + CHECKPOINT_INTERVAL_S
+        return now
 
     # -- partitions
 

@@ -142,7 +142,7 @@ class BackgroundPolls:
         self._requested_at = now
         records = self.records
         records.finish()
-        if not self._is_requested and (self._waits_for_finish or (records.is_low and not self._fetches_now)):
+        if not self._is_requested and (self._waits_for_finish or (not self._fetches_now and records.is_low)):
             self._is_requested = True
             self._changed.notify()
 
