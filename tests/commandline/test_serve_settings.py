@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kproto.messages.k03_metadata import MetadataRequest
 from tests.commandline.commands import LIMIT_S, Process, kproto, kproto_started, line_of
 from tests.network.raw_client import RawClient
 from tests.network.requests import node_addresses
@@ -43,7 +44,7 @@ log.retention.check.interval.ms=300000
 """
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
 IGNORED = (
-    "process.roles, node.id, controller.quorum.bootstrap.servers, num.network.threads, num.io.threads, "
+    "process.roles, controller.quorum.bootstrap.servers, num.network.threads, num.io.threads, "
     "socket.send.buffer.bytes, socket.receive.buffer.bytes, log.dirs, num.recovery.threads.per.data.dir"
 )
 
@@ -71,6 +72,18 @@ def test_kafkas_own_server_properties_is_taken(tmp_path: Path) -> None:
         f"kproto serve: --config {config}: these settings mean nothing here: {IGNORED}",
         f"kproto: the listener on {EVERY_ADDRESS} is open to other machines, without TLS and SASL",
     ]
+
+
+@pytest.mark.parametrize("name", ["broker.id", "node.id"])
+def test_the_first_broker_has_the_given_id(name: str) -> None:
+    words = ("--set", f"{name}=0", "--network", "node_id=0,latency_ms=1")
+    with kproto_started("serve", "--port", "0", "--brokers", "2", *words) as process:
+        port = port_of(process)
+        with RawClient(f"127.0.0.1:{port}") as client:
+            metadata = client.ask(MetadataRequest(topics=None), 5)
+        ended(process)
+    assert [one.node_id for one in metadata.brokers] == [0, 1]
+    assert metadata.brokers[0].port == port
 
 
 def test_all_faults_of_a_file_are_reported_at_once(tmp_path: Path) -> None:

@@ -21,6 +21,19 @@ def test_values_are_typed() -> None:
     assert settings.str("broker.rack") == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [({}, 1), ({"broker.id": "0"}, 0), ({"node.id": "5"}, 5), ({"node.id": "1001", "broker.id": "1001"}, 1001)],
+)
+def test_the_first_node_has_the_given_id(given: dict[str, str], first: int) -> None:
+    assert Settings.from_mapping(given).first_node_id == first
+
+
+def test_two_different_ids_are_refused() -> None:
+    with pytest.raises(SettingError, match=r"^node.id and broker.id differ: give one of them$"):
+        Settings.from_mapping({"node.id": "1", "broker.id": "2"})
+
+
 def test_blanks_around_a_value_are_ignored() -> None:
     assert Settings.from_mapping({"num.partitions": " +7 "}).str("num.partitions") == "7"
 

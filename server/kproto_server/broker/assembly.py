@@ -40,7 +40,7 @@ def assemble(
     requests_kept: int = 0,
     keeps_from_start: bool = True,
 ) -> tuple[EventLoop, Server]:
-    """Return the event loop and the server for these sockets, which belong to nodes 1, 2 and so on.
+    """Return the event loop and the server for these sockets, each of which belongs to a node.
 
     The first ``started`` nodes are up and their sockets listen; the other nodes have never been up (BA-52). The request
     log keeps the newest ``requests_kept`` requests, once it is on (``keeps_from_start``). The caller runs
@@ -53,15 +53,18 @@ def assemble(
     rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
     up = len(sockets) if started is None else started
     nodes = [
-        Node(number, advertised.host, _advertised_port(advertised, number, sock), rack, alive=number <= up)
-        for number, sock in enumerate(sockets, 1)
+        Node(
+            settings.first_node_id + index,
+            advertised.host,
+            _advertised_port(advertised, index, sock),
+            rack,
+            alive=index < up,
+        )
+        for index, sock in enumerate(sockets)
     ]
     for listener in others:
-        for node, sock in zip(nodes, listener.sockets, strict=True):
-            node.others[listener.name] = (
-                listener.advertised.host,
-                _advertised_port(listener.advertised, node.node_id, sock),
-            )
+        for index, (node, sock) in enumerate(zip(nodes, listener.sockets, strict=True)):
+            node.others[listener.name] = (listener.advertised.host, _advertised_port(listener.advertised, index, sock))
     cluster = Cluster(nodes, kafka_version, TopicDefaults.of(settings, len(nodes)), os.urandom)
     state = BrokerState(kafka_version, settings, cluster, clock)
     expiration_task = ExpirationTask(state.coordinator, clock)
@@ -97,7 +100,7 @@ def assemble(
     return loop, Server(loop, state, Observations(), tasks, persistence, request_log)
 
 
-def _advertised_port(advertised: Address, number: int, sock: socket.socket) -> int:
+def _advertised_port(advertised: Address, index: int, sock: socket.socket) -> int:
     """Return the port of a node that clients receive: the bound one, or those from ``advertised`` on."""
     port: int = sock.getsockname()[1]
-    return port if advertised.port == 0 else advertised.port + number - 1
+    return port if advertised.port == 0 else advertised.port + index

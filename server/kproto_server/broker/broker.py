@@ -182,7 +182,8 @@ class Broker(BrokerControls):
         if faults or forward_commits or conditional_commits:
             from kproto_server.broker.fault_file import checked_faults
 
-            found = checked_faults(faults, self.kafka_version, range(1, brokers + 1))
+            first = self.settings.first_node_id
+            found = checked_faults(faults, self.kafka_version, range(first, first + brokers))
             self._faults = found._replace(
                 forward_commits=forward_commits or found.forward_commits,
                 conditional_commits=conditional_commits or found.conditional_commits,

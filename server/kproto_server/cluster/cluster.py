@@ -97,8 +97,9 @@ class Cluster(SharedState):
         settings: Settings,
         random_bytes: Callable[[int], bytes],
     ) -> Cluster:
-        """Return a cluster of one live node for each address, with ids from 1 in their order."""
-        nodes = [Node(node_id, host, port) for node_id, (host, port) in enumerate(addresses, start=1)]
+        """Return a cluster of one live node for each address, with ids from `Settings.first_node_id` in their order."""
+        ids = enumerate(addresses, settings.first_node_id)
+        nodes = [Node(node_id, host, port) for node_id, (host, port) in ids]
         return cls(nodes, kafka_version, TopicDefaults.of(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:

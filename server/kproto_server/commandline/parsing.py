@@ -234,7 +234,7 @@ def _broker(command: Command, given: Given, settings: Settings, *, default_log_l
         brokers=_brokers(command, given),
         data=_data(command, given),
         log_level=_log_level(command, given, default_log_level),
-        faults=_faults(command, given, settings.kafka_version),
+        faults=_faults(command, given, settings),
         seed=_seed(command, given, settings),
         security=security,
     )
@@ -267,13 +267,14 @@ def _seed(command: Command, given: Given, settings: Settings) -> Seed | None:
     return checked(command, "--seed", lambda: checked_seed(path, settings.kafka_version, settings, nodes))
 
 
-def _faults(command: Command, given: Given, kafka_version: KafkaVersion) -> Faults | None:
+def _faults(command: Command, given: Given, settings: Settings) -> Faults | None:
     """Return what goes wrong from the start on; None: nothing."""
     if not FAULT_NAMES & given.keys():
         return None
     from kproto_server.broker.fault_file import checked_faults, checked_network
 
-    nodes = range(1, _brokers(command, given) + 1)
+    first, kafka_version = settings.first_node_id, settings.kafka_version
+    nodes = range(first, first + _brokers(command, given))
     path = last(given, "--faults")
     found = checked(command, "--faults", lambda: checked_faults(() if path is None else path, kafka_version, nodes))
     for text in given.get("--network", ()):

@@ -22,6 +22,10 @@ NEW_PARTITIONS_MAX = 10_000
 could use all memory."""
 
 
+NODE_ID_MAX = 1_000_000_000
+"""The highest id of a first node: those of the others are numbers of 32 bits, too."""
+
+
 class SettingError(UsageError):
     """A setting is unknown or its value is invalid; the message is one line that says what to do."""
 
@@ -157,6 +161,9 @@ ASSIGNOR_CLASSES = f"{ASSIGNORS}UniformAssignor,{ASSIGNORS}RangeAssignor"
 # Types, defaults and bounds are those of Kafka's configuration definitions. kproto adds bounds where Kafka has none and
 # a value makes no sense.
 _TABLE = (
+    # The id of the first node; the others follow.
+    Setting("broker.id", INT, "1", low=0, high=NODE_ID_MAX),
+    Setting("node.id", INT, "1", low=0, high=NODE_ID_MAX, since=(2, 8)),
     # Connections.
     Setting("socket.request.max.bytes", INT, "104857600", low=1),
     Setting("queued.max.request.bytes", LONG, "-1"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
+    "NODE_IDS",
     "RETENTION_UNITS_MS",
     "SETTINGS",
     "ConfigEntry",
@@ -55,6 +56,9 @@ RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "l
 """The settings of the retention time of records -> milliseconds in their unit. The first one that is set decides; a
 negative value means forever."""
 
+
+NODE_IDS = ("broker.id", "node.id")
+"""The settings of the first node's id; each node has its own."""
 
 OF_LISTENER = "listener.name."
 LISTENERS_OWN = ("max.connections", "max.connection.creation.rate")
@@ -208,6 +212,8 @@ class Settings(_Values):
         Raises:
             SettingError: values contradict each other.
         """
+        if self._given.keys() >= set(NODE_IDS) and self.int("node.id") != self.int("broker.id"):
+            raise SettingError("node.id and broker.id differ: give one of them")
         if any(name.startswith("group.") for name in self._given):
             from kproto_server.configuration.setting_order import check_order  # not imported by most starts
 
@@ -242,6 +248,11 @@ class Settings(_Values):
         return name in self._given
 
     @property
+    def first_node_id(self) -> builtins.int:
+        """The id of the first node; the others follow."""
+        return self.int("node.id" if self.is_set("node.id") else "broker.id")
+
+    @property
     def retention_ms(self) -> builtins.int:
         """The retention time of topics without one of their own; -1: forever."""
         name = next(name for name in RETENTION_UNITS_MS if self._values[name] is not None)
@@ -263,8 +274,10 @@ class Settings(_Values):
         return list(dropwhile(lambda one: one[0] != name, listed))
 
     def entries(self) -> Iterator[ConfigEntry]:
-        """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name."""
+        """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name, without its ids."""
         for name, setting in sorted(SETTINGS.items()):
+            if name in NODE_IDS:
+                continue
             is_unset = setting.described_if_set and self._values[name] is None
             if setting.is_described_in(self.kafka_version) and not is_unset:
                 yield ConfigEntry(

@@ -20,7 +20,7 @@ from kproto.messages.k32_describe_configs import (
 )
 from kproto_server.cluster.topics import Refusal, name_problem
 from kproto_server.configuration.listeners import ADVERTISED, bracketed
-from kproto_server.configuration.settings import ConfigType
+from kproto_server.configuration.settings import NODE_IDS, ConfigType
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
 from kproto_server.deferred import LargeResponse, in_slices
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
@@ -28,13 +28,14 @@ from kproto_server.handlers._hash_order import configs_in_hash_order, group_conf
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 
 UNKNOWN_TYPE = 0
+UNSET_ID = "-1"
 SMALL_CONFIGS = 2000
 """Configs that are described at once: about 20 ms. A response with more is made in slices."""
 
@@ -74,6 +75,21 @@ class DescribeConfigsBehavior(VersionBehavior):
     def has_lists_of_listeners(self) -> bool:
         """Whether the type of `advertised.listeners` is LIST instead of STRING (measured on 4.2.2)."""
         return self.at_least(4, 2)
+
+    @cached_property
+    def has_node_id(self) -> bool:
+        """Whether a broker has `node.id` beside `broker.id` (measured on 2.7.2 and 2.8.2)."""
+        return self.at_least(2, 8)
+
+    @cached_property
+    def has_same_node_id(self) -> bool:
+        """Whether `node.id` is the id in a cluster with ZooKeeper, too, not -1 (measured on 3.0.2 and 3.1.2)."""
+        return self.at_least(3, 1)
+
+    @cached_property
+    def requires_node_id(self) -> bool:
+        """Whether `node.id` has no default (measured on 3.9.2 and 4.0.0)."""
+        return self.at_least(4, 0)
 
     @cached_property
     def has_fixed_listeners(self) -> bool:
@@ -212,6 +228,7 @@ def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
         return refusal
     return [
         _advertised_listeners(context),
+        *_node_ids(context),
         *(
             Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
             for entry in context.settings.of(context.node.node_id).entries()
@@ -228,6 +245,20 @@ def _advertised_listeners(context: RequestContext) -> Entry:
     type_ = ConfigType.LIST if behavior.has_lists_of_listeners else ConfigType.STRING
     synonyms = ((ADVERTISED, value, source),)
     return Entry(ADVERTISED, type_, value, source, behavior.has_fixed_listeners, synonyms)
+
+
+def _node_ids(context: RequestContext) -> Iterator[Entry]:
+    """Yield the id of the node under its two names."""
+    behavior = context.behavior(DescribeConfigsBehavior)
+    node_id = str(context.node.node_id)
+    for name in NODE_IDS if behavior.has_node_id else NODE_IDS[:1]:
+        is_broker_id = name == NODE_IDS[0]
+        has_default = is_broker_id or not behavior.requires_node_id
+        default = ((name, UNSET_ID, ConfigSource.DEFAULT),) if has_default else ()
+        is_given = is_broker_id or behavior.has_same_node_id
+        given = ((name, node_id, ConfigSource.STATIC_BROKER),) if is_given else ()
+        synonyms = (*given, *default)
+        yield Entry(name, ConfigType.INT, synonyms[0][1], synonyms[0][2], read_only=True, synonyms=synonyms)
 
 
 def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:

@@ -121,6 +121,13 @@ def test_a_bad_value_is_refused(kafka_version: str, name: str, value: str, retur
 
 
 @KAFKA_VERSIONS
+def test_the_id_of_a_broker_is_fixed(kafka_version: str) -> None:
+    names = "[broker.id]" if kafka_version == "4.4" else "Set(broker.id)"
+    response = change(new_state(kafka_version), "1", ("broker.id", SET, "2"))
+    assert response == refused(kafka_version, "1", f"Cannot update these configs dynamically: {names}")
+
+
+@KAFKA_VERSIONS
 def test_unknown_settings_are_refused(kafka_version: str) -> None:
     """A real broker takes them; a client metric's or a plugin's they might be."""
     state = new_state(kafka_version)

@@ -82,6 +82,27 @@ def test_a_client_that_does_not_ask_gets_no_text(release: str) -> None:
         assert documented(release)[CLIENT_METRICS] == {"interval.ms": ""}
 
 
+@pytest.mark.parametrize(
+    ("release", "node_ids"),
+    [
+        ("2.7", {"broker.id": ["7", "-1"]}),
+        ("3.0", {"broker.id": ["7", "-1"], "node.id": ["-1"]}),
+        ("3.1", {"broker.id": ["7", "-1"], "node.id": ["7", "-1"]}),
+        ("4.0", {"broker.id": ["7", "-1"], "node.id": ["7"]}),
+    ],
+)
+def test_a_broker_has_its_id_under_the_names_of_the_release(release: str, node_ids: dict[str, list[str]]) -> None:
+    """The values of the synonyms, measured on 2.7.2, 2.8.2, 3.0.2, 3.1.2, 3.9.2 and 4.0.0."""
+    state = new_state(release, settings={"broker.id": "6"}, node_count=2)
+    resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="7", configuration_keys=("broker.id", "node.id")
+    )
+    response = ask(state, DescribeConfigsRequest(resources=(resource,), include_synonyms=True), 2, node_id=7)
+    found = {one.name: one for one in response.results[0].configs}
+    assert {name: [synonym.value for synonym in one.synonyms] for name, one in found.items()} == node_ids
+    assert all(one.value == node_ids[name][0] and one.read_only for name, one in found.items())
+
+
 @pytest.mark.parametrize(("release", "is_described"), [("3.7", False), ("3.8", True), ("3.9", False), ("4.0", True)])
 def test_the_migration_policy_is_internal_in_some_releases(release: str, is_described: bool) -> None:
     """Measured on 3.7.2, 3.8.1, 3.9.2 and 4.0.0."""
