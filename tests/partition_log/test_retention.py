@@ -101,6 +101,44 @@ def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) ->
         assert retained[-1] == 11
 
 
+def retained_offsets(talk: Talk, topic: str) -> list[int]:
+    read = fetch(talk, "", {topic: {0: 0}}, 12).responses[0].partitions[0].records
+    return [record.offset for record in read_records(read)]
+
+
+def test_topics_in_memory_are_compacted_by_the_cleaners_interval() -> None:
+    """kafka-go's TestReaderReadCompactedMessage waits two minutes for it; a real broker looks every 15 s."""
+    with Broker(clock="manual", kafka_version="3.9") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("keys", cleanup_policy="compact", segment_bytes="100")
+        talk.create("dirty", cleanup_policy="compact", segment_bytes="100", min_cleanable_dirty_ratio="1")
+        now_ms = broker.clock.now_ms()
+        for _ in range(4):
+            for topic in ("keys", "dirty"):
+                produce(talk, "", topic, batch(2, timestamp=now_ms), 7)
+        broker.clock.advance(seconds=14)
+        assert retained_offsets(talk, "keys") == list(range(8))
+        broker.clock.advance(seconds=1)
+        assert retained_offsets(talk, "keys") == [5, 6, 7]  # one key, and the active segment
+        assert retained_offsets(talk, "dirty") == [5, 6, 7]  # all was dirty
+        for topic in ("keys", "dirty"):
+            produce(talk, "", topic, batch(2, timestamp=now_ms), 7)
+        broker.clock.advance(seconds=15)
+        assert retained_offsets(talk, "keys") == [7, 8, 9]
+        assert retained_offsets(talk, "dirty") == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_the_cleaner_may_be_off(enabled: str) -> None:
+    with Broker(clock="manual", kafka_version="3.9", settings={"log.cleaner.enable": enabled}) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("keys", cleanup_policy="compact", segment_bytes="100")
+        for _ in range(4):
+            produce(talk, "", "keys", batch(2, timestamp=broker.clock.now_ms()), 7)
+        broker.clock.advance(seconds=15)
+        assert len(retained_offsets(talk, "keys")) == {"true": 3, "false": 8}[enabled]
+
+
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_records_expire_by_the_time_between_them(on_disk: bool, tmp_path: Path) -> None:
     """Records of many days that are written at once, as by a backfill, are in segments of `segment.ms` each.

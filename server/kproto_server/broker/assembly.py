@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
 from kproto_server.coordinator.expiration_task import ExpirationTask
+from kproto_server.log_manager.memory_cleaner import MemoryCleaner
 from kproto_server.log_manager.retention_task import ProducerExpirationTask, RetentionTask
 from kproto_server.network.event_loop import EventLoop, real_ms
 from kproto_server.network.server import PeriodicTask, Server
@@ -84,13 +85,15 @@ def assemble(
 
         request_log = RequestLog(requests_kept, is_on=keeps_from_start)
         cluster.on_topic_deleted = request_log.topic_deleted
+    memory_cleaner = MemoryCleaner(state.settings, cluster.topics, clock)
+    memory_cleaner.start()
     producer_task = ProducerExpirationTask(state.settings, cluster.topics, clock)
     producer_task.start()
     transaction_aborts, transactional_ids = transaction_tasks(lambda: state.used_transactions, state.settings, clock)
     transaction_aborts.start()
     transactional_ids.start()
     tasks: list[PeriodicTask] = [
-        expiration_task, retention_task, producer_task, transaction_aborts, transactional_ids
+        expiration_task, retention_task, memory_cleaner, producer_task, transaction_aborts, transactional_ids
     ]  # fmt: skip
     if cluster.delegation_tokens is not None:
         from kproto_server.cluster.expired_tokens import ExpiredTokens  # few brokers have delegation tokens

@@ -20,11 +20,28 @@ if TYPE_CHECKING:
     from kproto_server.clock import Clock
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
+    from kproto_server.configuration.settings import Settings
     from kproto_server.partition_log.partition_data import PartitionData
 
 
 STEP_PARTITIONS = 1000
 """Partitions that are checked in one step: 2 ms if each has few batches."""
+
+
+def retention_config(settings: Settings, topic: Topic) -> tuple[RetentionConfig, bool]:
+    """Return the configs of retention of a topic on a broker, and whether the topic is compacted."""
+
+    def config(name: str) -> str:
+        return topic_config(settings, topic.configs, name)
+
+    policy = config("cleanup.policy")
+    deletes = "delete" in policy
+    return RetentionConfig(
+        retention_ms=int(config("retention.ms")) if deletes else UNLIMITED,
+        retention_bytes=int(config("retention.bytes")) if deletes else UNLIMITED,
+        segment_bytes=int(config("segment.bytes")),
+        segment_ms=int(config("segment.ms")),
+    ), "compact" in policy
 
 
 class RetentionTask(PeriodicTask):
@@ -96,19 +113,7 @@ class RetentionTask(PeriodicTask):
             yield from self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
 
     def _config(self, topic: Topic, leader: int) -> tuple[RetentionConfig, bool]:
-        settings = self._settings.of(leader)
-
-        def config(name: str) -> str:
-            return topic_config(settings, topic.configs, name)
-
-        policy = config("cleanup.policy")
-        deletes = "delete" in policy
-        return RetentionConfig(
-            retention_ms=int(config("retention.ms")) if deletes else UNLIMITED,
-            retention_bytes=int(config("retention.bytes")) if deletes else UNLIMITED,
-            segment_bytes=int(config("segment.bytes")),
-            segment_ms=int(config("segment.ms")),
-        ), "compact" in policy
+        return retention_config(self._settings.of(leader), topic)
 
     def _check_memory(
         self, data: PartitionData, config: RetentionConfig, now_ms: int, *, is_compacted: bool, topic: Topic

@@ -58,8 +58,9 @@ class PartitionData:
     """The records of one partition, in memory."""
 
     __slots__ = (
-        "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "epochs", "known_producers",
-        "known_transactions", "next_offset", "size_bytes", "start_offset", "waiters",
+        "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "compacted_offset", "epochs",
+        "known_producers", "known_transactions", "next_offset", "searched_offset", "size_bytes", "start_offset",
+        "waiters",
     )  # fmt: skip
 
     is_in_memory = True
@@ -71,6 +72,10 @@ class PartitionData:
         """The offset of the next record: the log end offset, and the high watermark, as this is the only replica."""
         self.size_bytes: int = 0
         """Bytes of all batches."""
+        self.compacted_offset: int = start_offset
+        """The offset after the records that the cleaner has compacted."""
+        self.searched_offset: int = start_offset
+        """The log end offset when the cleaner looked for closed segments."""
         self.epochs: list[EpochStart] = []
         self.known_producers: ProducerStates = ProducerStates()
         """The producers of the indexed batches; `producers` completes the index before."""
@@ -114,6 +119,7 @@ class PartitionData:
         """Return a copy of records in memory, without waiters."""
         copy = PartitionData(self.start_offset)
         copy.next_offset, copy.size_bytes = self.next_offset, self.size_bytes
+        copy.compacted_offset, copy.searched_offset = self.compacted_offset, self.searched_offset
         copy.epochs = self.epochs.copy()
         copy.known_producers = deepcopy(self.known_producers)
         copy.known_transactions = deepcopy(self.known_transactions)
@@ -291,6 +297,7 @@ class PartitionData:
         for column in self._columns():
             del column[kept:]
         self.next_offset = offset
+        self.compacted_offset, self.searched_offset = min(self.compacted_offset, offset), self.start_offset
         while self.epochs and self.epochs[-1].offset >= offset:
             self.epochs.pop()
         self.known_transactions.clear()

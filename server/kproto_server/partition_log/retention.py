@@ -40,24 +40,36 @@ class RetentionConfig(NamedTuple):
     segment_ms: int = 1 << 62
 
 
-def memory_segments(batches: Iterable[tuple[int, int, int]], config: RetentionConfig) -> list[SegmentSummary]:
-    """Return the segments of a partition in memory, from last offset, size and greatest timestamp of each batch."""
-    segments: list[SegmentSummary] = []
-    first_timestamp = 0
-    for last_offset, size, timestamp in batches:
-        newest = segments[-1] if segments else None
+class MemorySegments:
+    """The segments of a partition in memory, of which `add` gets the batches in their order."""
+
+    def __init__(self, config: RetentionConfig) -> None:
+        self._config = config
+        self._first_timestamp = 0
+        self.segments: list[SegmentSummary] = []
+
+    def add(self, last_offset: int, size: int, timestamp: int) -> None:
+        """Add a batch by its last offset, size and greatest timestamp."""
+        newest = self.segments[-1] if self.segments else None
         if (
             newest is None
-            or newest.size_bytes + size > config.segment_bytes
-            or timestamp - first_timestamp > config.segment_ms
+            or newest.size_bytes + size > self._config.segment_bytes
+            or timestamp - self._first_timestamp > self._config.segment_ms
         ):
-            segments.append(SegmentSummary(last_offset + 1, size, timestamp))
-            first_timestamp = timestamp
+            self.segments.append(SegmentSummary(last_offset + 1, size, timestamp))
+            self._first_timestamp = timestamp
         else:
-            segments[-1] = SegmentSummary(
+            self.segments[-1] = SegmentSummary(
                 last_offset + 1, newest.size_bytes + size, max(newest.max_timestamp, timestamp)
             )
-    return segments
+
+
+def memory_segments(batches: Iterable[tuple[int, int, int]], config: RetentionConfig) -> list[SegmentSummary]:
+    """Return the segments of a partition in memory, from last offset, size and greatest timestamp of each batch."""
+    found = MemorySegments(config)
+    for batch in batches:
+        found.add(*batch)
+    return found.segments
 
 
 def expired_count(segments: Sequence[SegmentSummary], now_ms: int, start_offset: int, config: RetentionConfig) -> int:
