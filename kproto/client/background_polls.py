@@ -15,7 +15,7 @@ for a record that is being processed. confluent-kafka lets a second thread wait 
 guards the fetched records; it is held for microseconds, as the event loop takes it too, and never during a call.
 
 The exception is `fetch_now`: the event loop itself takes the records that librdkafka has, without a wait. From the
-thread, records take 1.5 times the CPU time: both threads need the interpreter, and its garbage collector examines the
+thread, records take 1.4 times the CPU time: both threads need the interpreter, and its garbage collector examines the
 records that wait in between. But librdkafka's poll may call each callback, and the user's callbacks are called in the
 thread, as they may block. So if there are any, `fetch_now` does nothing. The thread or the event loop holds `_turn`
 while it calls the consumer; the event loop never waits for it.
