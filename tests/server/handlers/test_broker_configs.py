@@ -121,6 +121,18 @@ def test_a_bad_value_is_refused(kafka_version: str, name: str, value: str, retur
 
 
 @KAFKA_VERSIONS
+def test_what_cannot_be_altered_is_read_only(kafka_version: str) -> None:
+    state = new_state(kafka_version)
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=None)
+    (result,) = ask(state, DescribeConfigsRequest(resources=(resource,)), 4).results
+    is_read_only = {one.name: one.read_only for one in result.configs}
+    assert is_read_only["log.cleaner.backoff.ms"]
+    for name in ("log.cleaner.backoff.ms", "log.segment.bytes", "num.partitions", "max.connections", "node.id"):
+        error, message = change(state, "1", (name, SET, "20000000"))
+        assert is_read_only[name] is ("Cannot update these configs dynamically" in (message or "")), (error, name)
+
+
+@KAFKA_VERSIONS
 def test_the_id_of_a_broker_is_fixed(kafka_version: str) -> None:
     names = "[broker.id]" if kafka_version == "4.4" else "Set(broker.id)"
     response = change(new_state(kafka_version), "1", ("broker.id", SET, "2"))
