@@ -14,7 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from kproto_server.coordinator.groups import GroupState
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.testing.in_memory import virtual_clock
 from tests.coordinator.broker_state import new_state
@@ -102,7 +104,18 @@ def try_random(release: str, seeds: Iterable[int]) -> int:
 
 
 def _run_random(transport: Transport, *, seed: int, release: str, version: int) -> tuple[Step, ...]:
-    return run(transport, release, f"seed-{seed}", version).steps
+    steps = run(transport, release, f"seed-{seed}", version).steps
+    return tuple([Step(step.action, _without_early_counts(step.responses)) for step in steps])
+
+
+def _without_early_counts(value: Any) -> Any:
+    """Leave out topologies whose partition counts a real broker describes later (DEVIATIONS)."""
+    if isinstance(value, list):
+        return [_without_early_counts(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    left_out = ("topology",) if value.get("group_state") == GroupState.ASSIGNING.value else ()
+    return {name: _without_early_counts(item) for name, item in value.items() if name not in left_out}
 
 
 def main() -> None:
