@@ -19,9 +19,11 @@ from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRe
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
 from kproto.messages.k30_create_acls import AclCreation, CreateAclsRequest
 from kproto.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto_server.authorization import checks
 from kproto_server.authorization.table import install
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
@@ -29,6 +31,7 @@ from kproto_server.handlers import (
     k03_metadata,
     k09_offset_fetch,
     k15_describe_groups,
+    k16_list_groups,
     k30_create_acls,
     k31_delete_acls,
     k32_describe_configs,
@@ -233,3 +236,21 @@ def test_there_are_few_acls_and_few_comparisons_with_them(monkeypatch: pytest.Mo
     assert create(creation(100)) == [0]
     assert delete(*[deletion(None)] * 3) == [(refused, 0)] * 3
     assert delete(deletion(1), *[deletion(None)] * 2) == [(0, 1), (0, 99), (0, 0)]
+
+
+def test_listed_groups_are_checked_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k16_list_groups, "SLICE_GROUPS", 4)
+    monkeypatch.setattr(checks, "SLICE_ELEMENTS", 2)
+    broker = broker_of_alice(1)
+    assert broker.state.cluster.ensure_offsets_topic(NOW_MS)
+    for index in range(8):
+        commit(broker.state, f"g{index}", {"t0": {0: 5}})
+    authorizer = broker.state.cluster.authorizer
+    assert authorizer is not None
+    authorizer.replace(
+        Acl(ResourceType.GROUP, f"g{index}", PatternType.LITERAL, ALICE, "*", Operation.READ, Permission.ALLOW)
+        for index in (1, 3, 4)
+    )
+    steps, response = responses_to(broker, ListGroupsRequest(), 2)
+    assert len(steps) >= 2 + 8 // 2
+    assert {group.group_id for group in ListGroupsResponse.decode(response[8:], 2).groups} == {"g1", "g3", "g4"}

@@ -13,6 +13,7 @@ from kproto_server.authorization.checks import (
     Perform,
     changed,
     element_struct,
+    filtered,
     on_topics,
     parted,
     refused,
@@ -103,11 +104,10 @@ def list_groups(asked: Asked, perform: Perform) -> Any:
     if not asked.context.behavior(GroupRightsBehavior).lists_visible_groups:
         return refused(asked, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    def visible(response: Any) -> Any:
-        groups = (one for one in response.groups if rights.on_group(Operation.DESCRIBE, one.group_id))
-        return response.replace(groups=tuple(groups))
+    def is_visible(group: Any) -> bool:
+        return rights.on_group(Operation.DESCRIBE, group.group_id)
 
-    return changed(perform(asked.request), visible)
+    return filtered(perform(asked.request), "groups", is_visible, asked.context.now_ms)
 
 
 def delete_groups(asked: Asked, perform: Perform) -> Any:

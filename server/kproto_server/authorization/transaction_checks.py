@@ -12,6 +12,7 @@ from kproto_server.authorization.checks import (
     Perform,
     changed,
     element_struct,
+    filtered,
     on_cluster,
     on_topics,
     parted,
@@ -107,15 +108,10 @@ def list_transactions(asked: Asked, perform: Perform) -> Any:
     """Those transactional ids are listed that the client may see."""
     rights = asked.rights
 
-    def visible(response: Any) -> Any:
-        states = response.transaction_states
-        return response.replace(
-            transaction_states=tuple(
-                one for one in states if rights.on_transactional_id(Operation.DESCRIBE, one.transactional_id)
-            )
-        )
+    def is_visible(state: Any) -> bool:
+        return rights.on_transactional_id(Operation.DESCRIBE, state.transactional_id)
 
-    return changed(perform(asked.request), visible)
+    return filtered(perform(asked.request), "transaction_states", is_visible, asked.context.now_ms)
 
 
 def describe_producers(asked: Asked, perform: Perform) -> Any:
