@@ -1,4 +1,4 @@
-"""What of a static member's assignment stays when it leaves for a while."""
+"""Static members that leave for a while and return."""
 
 from __future__ import annotations
 
@@ -28,6 +28,27 @@ def test_the_epochs_of_its_partitions_start_over(release: str, expected: int) ->
     group.join("A", ("t",), instance_id="i")
     group.commit("A", 0)
     assert error_of_commit(group) == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("4.3", ErrorCode.GROUP_MAX_SIZE_REACHED), ("4.4", ErrorCode.UNRELEASED_INSTANCE_ID)]
+)
+def test_a_full_group_lets_a_static_member_replace_another(release: str, expected: int) -> None:
+    """GroupMetadataManager.throwIfConsumerGroupIsFull (mixed scripts on 4.4.0, seeds 26 and 35)."""
+    settings = SETTINGS | {"group.consumer.max.size": "1"}
+    state = new_state(release, topics=TOPICS, settings=settings, clock=virtual_clock())
+    group = Conversation(InMemoryTransport(state), "g", release=release)
+    group.learn_topics(*TOPICS)
+    group.join("A", instance_id="i")
+    group.join("B", instance_id="i")
+    [[response]] = group.steps[-1].responses.values()
+    assert response["error_code"] == expected
+    group.leave("A", -2, instance_id="i")
+    group.join("B", instance_id="i")
+    assert ("B" in group.members) == (release == "4.4")
+    group.join("C", instance_id="j")
+    [[response]] = group.steps[-1].responses.values()
+    assert response["error_code"] == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def error_of_commit(group: Conversation) -> int:

@@ -166,6 +166,11 @@ class GroupBehavior(VersionBehavior):
         return self.at_least(4, 2)
 
     @cached_property
+    def full_group_replaces_static_members(self) -> bool:
+        """Whether a full consumer group lets a static member join in place of another: from 4.4 on."""
+        return self.at_least(4, 4)
+
+    @cached_property
     def empty_groups_are_assigned(self) -> bool:
         """Whether the target assignment of a consumer or streams group gets the group epoch when the last member
         leaves: from 4.4 on."""

@@ -17,7 +17,7 @@ from kproto_server.coordinator.consumer_groups.data import ConsumerMember, Membe
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.heartbeat import reconciled, with_due_targets, with_replaced_member
 from kproto_server.coordinator.consumer_groups.leaving import remove
-from kproto_server.coordinator.consumer_groups.limits import limits_of_group
+from kproto_server.coordinator.consumer_groups.limits import is_full, limits_of_group
 from kproto_server.coordinator.consumer_groups.targets import with_new_epoch
 from kproto_server.coordinator.consumer_groups.timers import DEADLINES
 from kproto_server.coordinator.epoch_groups.group import JOIN, SESSION, SYNC
@@ -56,7 +56,7 @@ def join(
     if not (limits.upgrades or limits.downgrades) and coordinator.behavior.disabled_migration_refuses_joins:
         response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
         return
-    if len(group.members) >= limits.size_max and member_id not in group.members:
+    if is_full(coordinator, group, limits, member_id, request.group_instance_id):
         response.complete(rejected_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
         return
     if not _supports(group, request.protocol_type, request.protocols):

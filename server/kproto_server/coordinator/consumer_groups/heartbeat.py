@@ -27,7 +27,7 @@ from kproto_server.coordinator.consumer_groups.data import (
 )
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.leaving import leave
-from kproto_server.coordinator.consumer_groups.limits import limits_of_group
+from kproto_server.coordinator.consumer_groups.limits import is_full, limits_of_group
 from kproto_server.coordinator.consumer_groups.reconciliation import Step, reconcile
 from kproto_server.coordinator.consumer_groups.targets import preferred_assignor, with_new_epoch, with_targets
 from kproto_server.coordinator.consumer_groups.timers import DEADLINES
@@ -72,7 +72,7 @@ def heartbeat(
     group = _group(coordinator, request, limits, now_ms)
     if isinstance(group, Refusal):
         return group
-    if len(group.members) >= limits.size_max and request.member_id not in group.members:
+    if is_full(coordinator, group, limits, request.member_id, request.instance_id):
         message = f"The consumer group has reached its maximum capacity of {limits.size_max} members."
         return Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
     found = _member(coordinator, group, request)

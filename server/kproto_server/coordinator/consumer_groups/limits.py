@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.groups import Group
 
 TOPICS_REFRESH_MS = 300_000
 """How long the hash of the subscribed topics is valid at most: fixed in Kafka."""
@@ -67,3 +68,13 @@ def _short_name(assignor: str) -> str:
     """Return the name of an assignor, which the setting may give as the name of Kafka's class."""
     name = assignor.strip().rpartition(".")[2]
     return {"UniformAssignor": "uniform", "RangeAssignor": "range"}.get(name, name)
+
+
+def is_full(
+    coordinator: GroupCoordinator, group: Group, limits: ConsumerLimits, member_id: str, instance_id: str | None
+) -> bool:
+    """Return whether a group has no room for a member; it has for its own, and from 4.4 on for static ones in place of
+    others (GroupMetadataManager.throwIfConsumerGroupIsFull)."""
+    if instance_id in group.static_members and coordinator.behavior.full_group_replaces_static_members:
+        return False
+    return len(group.members) >= limits.size_max and member_id not in group.members
