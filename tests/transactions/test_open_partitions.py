@@ -1,7 +1,7 @@
-"""TxnOffsetCommit to an offsets partition that knows a producer's open transaction, as on 4.0.0 and 4.2.2.
+"""TxnOffsetCommit to an offsets partition that knows a producer's open transaction, as on 3.9.2, 4.0.0 and 4.2.2.
 
 UnifiedLog.maybeStartTransactionVerification does not ask the transaction coordinator then, so that the transactional id
-of the request does not matter; from 4.1 on it refuses older epochs first.
+of the request does not matter; older epochs are refused first, but not in 4.0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def error_of(producers: Producers) -> int:
 @pytest.mark.parametrize(
     ("release", "of_older_epochs"),
     [
-        ("3.9", WRONG_ID),
+        ("3.9", ErrorCode.INVALID_PRODUCER_EPOCH),
         ("4.0", WRONG_ID),
         ("4.1", ErrorCode.INVALID_PRODUCER_EPOCH),
         ("4.4", ErrorCode.INVALID_PRODUCER_EPOCH),

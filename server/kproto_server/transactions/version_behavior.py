@@ -54,9 +54,9 @@ class TransactionBehavior(VersionBehavior):
 
     @cached_property
     def partitions_refuse_old_epochs(self) -> bool:
-        """Whether a partition refuses an older epoch than it knows before the transaction coordinator is asked: from
-        4.1 on (UnifiedLog.maybeStartTransactionVerification of 4.0.2 and 4.1.2)."""
-        return self.at_least(4, 1)
+        """Whether a partition with an open transaction of a producer refuses its older epochs, and the transaction
+        coordinator is not asked: in all releases but 4.0 (measured on 3.9.2, 4.0.0 and 4.2.2)."""
+        return self.at_least(4, 1) or not self.at_least(4, 0)
 
     @cached_property
     def fences_old_epochs_of_offsets(self) -> bool:
