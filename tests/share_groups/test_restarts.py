@@ -127,6 +127,29 @@ def test_acknowledged_records_and_delivery_counts_survive(count: int) -> None:
     assert acquired(share) == [(2, 3, 1), (5, 5, 1), (6, 6, 2), (7, 9, 1)]
 
 
+MAGIC = 16
+"""A position in a batch."""
+
+
+@pytest.mark.parametrize("wait_ms", [0, 500])
+def test_a_batch_that_is_damaged_on_disk_is_an_error_of_its_partition_only(wait_ms: int) -> None:
+    """The connection was closed."""
+    transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
+    share = Sharers(transport, KafkaVersion.named("4.4"), "n")
+    share.create(partitions=2)
+    share.configure(share_auto_offset_reset="earliest")
+    share.join("A")
+    for partition in (0, 1):
+        share.produce(1, partition=partition)
+    transport.at.persistence.close()
+    transport.at.disk.open(f"n-t-0/{0:020}.log").write_at(MAGIC, b"\x22")
+    transport.kill()
+    share.fetch("A", 0, 1, epoch=0, wait_ms=wait_ms)
+    damaged, sound = last(share)["responses"][0]["partitions"]
+    assert damaged["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert sound["acquired_records"] == [{"first_offset": 0, "last_offset": 0, "delivery_count": 1}]
+
+
 @pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.0", "4.1"])
 def test_a_release_without_share_groups_starts_with_their_records(kafka_version: str) -> None:
     transport, _ = started()

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
+from kproto.errors import DecodeError
 from kproto.messages.k78_share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -178,12 +179,20 @@ class _Fetch:
                 return
         if topic is not None and partition is not None and not error:
             key = SharePartitionKey(self._session.group_id, *one)
-            loaded = context.share_groups.partitions.load(key, topic, partition, context.now_ms)
+            try:
+                loaded = context.share_groups.partitions.load(key, topic, partition, context.now_ms)
+            except DecodeError:
+                loaded = ErrorCode.UNKNOWN_SERVER_ERROR
             if not isinstance(loaded, ErrorCode):
                 self._loaded[one] = loaded, partition
                 return
             error = loaded
         self._errors[one] = _failed(one.partition, error, partition)
+
+    def _unload_damaged(self, one: TopicIdPartition) -> None:
+        """Give a partition whose log is damaged on disk an error in the response, as Fetch does."""
+        del self._loaded[one]
+        self._errors[one] = _partition(one.partition, ErrorCode.UNKNOWN_SERVER_ERROR, b"")
 
     # Waiting.
 
@@ -201,20 +210,24 @@ class _Fetch:
         return DelayedOperation(self._deadline_ms, self._end_wait, self._completion)
 
     def _is_enough(self) -> Generator[None, None, bool]:
-        size_bytes = 0
+        size_bytes, loaded_count = 0, len(self._loaded)
         for number, (_, read) in enumerate(self._reads(), start=1):
             size_bytes += len(read.records)
             if not _is_in_range(read) or size_bytes >= self._request.min_bytes:
                 return True
             if number % SLICE_PARTITIONS == 0:
                 yield
-        return False
+        return len(self._loaded) < loaded_count  # a log is damaged: its error does not wait
 
     def _look(self, one: TopicIdPartition) -> None:
         """Go on if a partition has available records now. Looking at all of them would take as long as the request."""
         loaded, _ = self._loaded[one]
         if not self._completion.is_complete and loaded.share.can_acquire:
-            read = self._read(one, 1, is_first=True)
+            try:
+                read = self._read(one, 1, is_first=True)
+            except DecodeError:  # the response has the partition's error
+                self._completion.complete()
+                return
             if read.records or not _is_in_range(read):
                 self._completion.complete()
 
@@ -238,12 +251,19 @@ class _Fetch:
     # Reading and acquiring.
 
     def _reads(self) -> Iterator[tuple[TopicIdPartition, Read]]:
-        """Read each partition that has available records from the first of them on, when it is asked for."""
+        """Read each partition that has available records from the first of them on, when it is asked for.
+
+        A partition whose log is damaged on disk is left out.
+        """
         able = [one for one, (loaded, _) in self._loaded.items() if loaded.share.can_acquire]
         limit = min(self._request.max_bytes, RESPONSE_MAX_BYTES)
         is_first = True
         for one in able:
-            read = self._read(one, limit // len(able), is_first=is_first)
+            try:
+                read = self._read(one, limit // len(able), is_first=is_first)
+            except DecodeError:
+                self._unload_damaged(one)
+                continue
             yield one, read
             is_first = is_first and not read.records
 
@@ -263,13 +283,19 @@ class _Fetch:
         return self._context.share_groups.settings_of(self._session.group_id).reads_committed
 
     def _respond(self) -> Generator[None, None, ShareFetchResponse | DeferredResponse]:
-        request, found, left = self._request, dict(self._errors), self._request.max_records
+        request, left = self._request, self._request.max_records
+        found: dict[TopicIdPartition, PartitionData] = {}
         if request.max_records and request.max_bytes:
             for number, (one, read) in enumerate(self._reads(), start=1):
-                found[one], count = self._acquire(one, read, left)
-                left -= count
+                try:
+                    found[one], count = self._acquire(one, read, left)
+                except DecodeError:
+                    self._unload_damaged(one)
+                else:
+                    left -= count
                 if number % SLICE_PARTITIONS == 0:
                     yield
+        found |= self._errors
         context, lock_ms, outcomes = self._context, self._lock_ms, self._outcomes
         session = None if request.share_session_epoch == INITIAL_EPOCH else self._session
         ordered = [(one, found[one]) for one in self._rotated() if one in found]
