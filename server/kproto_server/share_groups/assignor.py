@@ -32,75 +32,77 @@ def assign(
     ``subscriptions``: topic ids by member; ``before``: the targets until now.
     """
     members = in_hash_order(subscriptions, java_hash)
-    held: dict[str, set[TopicPartition]] = {
-        member: {(topic_id, index) for topic_id, found in before.get(member, {}).items() for index in found}
-        for member in members
-    }
-    topic_ids = sorted({topic_id for found in subscriptions.values() for topic_id in found})
-    groups = (
-        [topic_ids] if len({frozenset(found) for found in subscriptions.values()}) == 1 else [[t] for t in topic_ids]
-    )
-    for topics in groups:
+    subscribers: dict[bytes, list[str]] = {}
+    held: dict[bytes, dict[str, Sequence[int]]] = {}
+    for member in members:
+        for topic_id in set(subscriptions[member]):
+            subscribers.setdefault(topic_id, []).append(member)
+        for topic_id, indexes in before.get(member, {}).items():
+            held.setdefault(topic_id, {})[member] = indexes
+    topic_ids = sorted(subscribers)
+    has_equal_subscriptions = len({frozenset(found) for found in subscriptions.values()}) == 1
+    groups = [(topic_ids, members)] if has_equal_subscriptions else [([one], subscribers[one]) for one in topic_ids]
+    given: dict[str, list[TopicPartition]] = {member: [] for member in members}
+    for topics, subscribed in groups:
         targets = [(topic_id, index) for topic_id in topics for index in sorted(_partitions(initialized, topic_id))]
-        subscribed = [member for member in members if set(topics) <= set(subscriptions[member])]
-        _share_out(targets, subscribed, held, frozenset(topics))
-    wanted = {member: set(found) for member, found in subscriptions.items()}
-    return {member: _assignment(one for one in found if one[0] in wanted[member]) for member, found in held.items()}
+        holders = _share_out(targets, subscribed, _held_of(topics, held))
+        for target, found in holders.items():
+            for member in found:
+                given[member].append(target)
+    return {member: _assignment(found) for member, found in given.items()}
 
 
 def _partitions(initialized: Mapping[bytes, TopicPartitions], topic_id: bytes) -> frozenset[int]:
     return initialized.get(topic_id, NO_TOPIC).partitions
 
 
-def _assignment(partitions: Iterable[TopicPartition]) -> Assignment:
-    found: Assignment = {}
-    for topic_id, index in sorted(partitions):
-        found[topic_id] = (*found.get(topic_id, ()), index)
+def _held_of(
+    topics: Iterable[bytes], held: Mapping[bytes, Mapping[str, Sequence[int]]]
+) -> dict[str, list[TopicPartition]]:
+    """Return the partitions of some topics that each member has."""
+    found: dict[str, list[TopicPartition]] = {}
+    for topic_id in topics:
+        for member, indexes in held.get(topic_id, {}).items():
+            found.setdefault(member, []).extend([(topic_id, index) for index in sorted(indexes)])
     return found
 
 
+def _assignment(partitions: Iterable[TopicPartition]) -> Assignment:
+    found: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        found.setdefault(topic_id, []).append(index)
+    return {topic_id: tuple(indexes) for topic_id, indexes in found.items()}
+
+
 def _share_out(
-    targets: Sequence[TopicPartition],
-    members: Sequence[str],
-    held: dict[str, set[TopicPartition]],
-    topics: frozenset[bytes],
-) -> None:
-    """Share partitions of some topics out among their subscribers; ``held`` has what all members have."""
+    targets: Sequence[TopicPartition], members: Sequence[str], held: Mapping[str, Sequence[TopicPartition]]
+) -> dict[TopicPartition, list[str]]:
+    """Share partitions of some topics out among their subscribers; ``held``: what members have of these topics."""
     sharing = -(-len(members) // len(targets)) if targets else 0
     total = sharing * len(targets)
-    counts = {
+    left = {
         member: -(-total * (number + 1) // len(members)) + (-total * number // len(members))
         for number, member in enumerate(members)
     }
-    of_topics = {member: sorted(one for one in found if one[0] in topics) for member, found in held.items()}
     holders: dict[TopicPartition, list[str]] = {target: [] for target in targets}
-    for member, found in of_topics.items():
-        kept = [one for one in found if one in holders]
-        kept = kept[max(0, len(kept) - counts.get(member, 0)) :]
-        for one in found:
-            held[member].discard(one)
-        for one in kept:
+    for member in members:
+        kept = [one for one in held.get(member, ()) if one in holders]
+        for one in kept[max(0, len(kept) - left[member]) :]:
             if len(holders[one]) < sharing:
                 holders[one].append(member)
-                held[member].add(one)
-    _fill(holders, sharing, counts, held, topics)
+                left[member] -= 1
+    _fill(holders, sharing, left)
+    return holders
 
 
-def _fill(
-    holders: dict[TopicPartition, list[str]],
-    sharing: int,
-    counts: dict[str, int],
-    held: dict[str, set[TopicPartition]],
-    topics: frozenset[bytes],
-) -> None:
-    """Give partitions without enough members to members without enough partitions, in turns."""
+def _fill(holders: Mapping[TopicPartition, list[str]], sharing: int, left: dict[str, int]) -> None:
+    """Give partitions without enough members to members without enough partitions, in turns.
 
-    def has(member: str) -> int:
-        return sum(1 for one in held[member] if one[0] in topics)
-
-    unfilled = [member for member, count in counts.items() if has(member) < count]
+    ``left``: how many partitions each member still gets.
+    """
+    unfilled = [member for member, count in left.items() if count > 0]
     position, has_assigned = 0, False
-    for target, found in holders.items():
+    for found in holders.values():
         while len(found) < sharing and unfilled:
             if position >= len(unfilled):
                 if not has_assigned:
@@ -111,9 +113,9 @@ def _fill(
                 position += 1
                 continue
             found.append(member)
-            held[member].add(target)
+            left[member] -= 1
             has_assigned = True
-            if has(member) >= counts[member]:
+            if left[member] <= 0:
                 del unfilled[position]
             else:
                 position += 1

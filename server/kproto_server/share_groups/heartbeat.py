@@ -103,7 +103,7 @@ def _reconciled(members: ShareMembers, member: ShareMember, data: ShareData, *, 
     """Return the member with its target, and the assignment epoch."""
     if member.epoch == data.assignment_epoch and not has_new_epoch:
         return member
-    subscribed = members.topic_ids(member)
+    subscribed = frozenset(members.topic_ids(member))
     target = data.targets.get(member.member_id, {})
     assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
     if member.epoch != data.assignment_epoch:

@@ -1,0 +1,65 @@
+"""What a heartbeat of a share group costs: as much as its topics, not as their square."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from kproto_server.share_groups.assignor import assign
+from kproto_server.share_groups.data import TopicPartitions
+from kproto_server.testing import InMemoryBroker
+from tests.robustness.steps import GROWTH_MAX, count_steps, growth
+
+
+class CountedId(bytes):
+    """A topic id whose comparisons are steps; those of `bytes` are none."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return bytes.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return bytes.__hash__(self)
+
+
+def steps_of_assigning_heartbeat(topic_count: int) -> int:
+    """Return the steps of the heartbeat with which a member gets the partitions of so many topics."""
+    names = tuple(f"topic-{number}" for number in range(topic_count))
+    at = InMemoryBroker(kafka_version="4.4", topics=dict.fromkeys(names, 1))
+    for name in ("__consumer_offsets", "__share_group_state"):
+        at.state.cluster.ensure_internal_topic(name, at.clock.now_ms())
+    for name in names:
+        topic = at.state.cluster.topics[name]
+        topic.topic_id = CountedId(topic.topic_id)
+    pair = at.connect()
+    join = ShareGroupHeartbeatRequest(group_id="g", member_id="A", member_epoch=0, subscribed_topic_names=names)
+    joined: Any = pair.ask(join, 1)
+    at.advance(milliseconds=2_000)  # until targets may be computed again
+    steps = count_steps(
+        partial(pair.send, join.replace(member_epoch=joined.member_epoch, subscribed_topic_names=None), 1)
+    )
+    response: Any = pair.responses.pop()
+    assert len(response.assignment.topic_partitions) == topic_count
+    return steps
+
+
+def steps_of_assignor(topic_count: int, *, is_even: bool) -> int:
+    """Return the steps of a new assignment, of topics that members have shared out."""
+    topics = [number.to_bytes(16, "big") for number in range(topic_count)]
+    initialized = {topic_id: TopicPartitions("t", frozenset((0, 1))) for topic_id in topics}
+    subscriptions = {"A": tuple(topics), "B": tuple(topics if is_even else topics[1:])}
+    before = assign(subscriptions, initialized, {})
+    return count_steps(lambda: assign({**subscriptions, "C": tuple(topics)}, initialized, before))
+
+
+def test_a_heartbeat_costs_as_much_as_its_topics() -> None:
+    assert growth(steps_of_assigning_heartbeat) < GROWTH_MAX
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_an_assignment_costs_as_much_as_its_partitions(is_even: bool) -> None:
+    assert growth(partial(steps_of_assignor, is_even=is_even)) < GROWTH_MAX
