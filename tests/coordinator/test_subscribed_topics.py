@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto_server.coordinator.subscribed_topics import hash_of, topic_hash
+from kproto_server.cluster.topics import Partition, Topic
+from kproto_server.coordinator.subscribed_topics import hash_of, metadata_hash, topic_hash
 
 T = bytes.fromhex("58229b55ccb34a078337a6f8653ff36e")
 W = bytes.fromhex("38b42583a8594e76ae0a2d73e65a89e8")
@@ -18,3 +19,22 @@ def test_the_hash_of_topics_is_that_of_a_real_broker() -> None:
 
 def test_racks_count() -> None:
     assert topic_hash("t", T, (("a", "b"),)) != topic_hash("t", T, (("a",),)) != topic_hash("t", T, ((),))
+
+
+def test_the_topics_of_a_large_group_are_hashed_once() -> None:
+    """With more topics than were kept, each change of topics hashed all of them again, in each group."""
+    topics = {
+        name: Topic(name, number.to_bytes(16, "big"), [Partition(0, [1], [1], 1)], {}, 0)
+        for number, name in enumerate(f"large-{number}" for number in range(5_000))
+    }
+    asked: list[int] = []
+
+    def rack_of(node_id: int) -> str:
+        asked.append(node_id)
+        return "r"
+
+    first = metadata_hash(topics, topics, rack_of)
+    before = topic_hash.cache_info().misses
+    assert metadata_hash(topics, topics, rack_of) == first
+    assert topic_hash.cache_info().misses == before
+    assert asked == [1, 1]

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from kproto_server.deferred import DelayedOperation
+from kproto_server.share_groups import members
 from kproto_server.share_groups.assignor import assign
 from kproto_server.share_groups.data import TopicPartitions
 from kproto_server.testing import InMemoryBroker
+from tests.coordinator.broker_state import ask
 from tests.robustness.steps import GROWTH_MAX, count_steps, growth
 
 
@@ -63,3 +66,34 @@ def test_a_heartbeat_costs_as_much_as_its_topics() -> None:
 @pytest.mark.parametrize("is_even", [True, False])
 def test_an_assignment_costs_as_much_as_its_partitions(is_even: bool) -> None:
     assert growth(partial(steps_of_assignor, is_even=is_even)) < GROWTH_MAX
+
+
+def begin_states(monkeypatch: pytest.MonkeyPatch, *, ends_group: bool) -> tuple[list[int], InMemoryBroker]:
+    """Join with 12 partitions, of which 5 begin at a turn; return how many states there are after each turn."""
+    monkeypatch.setattr(members, "SLICE_PARTITIONS", 5)
+    at = InMemoryBroker(kafka_version="4.4", topics={"t": 12})
+    for name in ("__consumer_offsets", "__share_group_state"):
+        at.state.cluster.ensure_internal_topic(name, at.clock.now_ms())
+    request = ShareGroupHeartbeatRequest(group_id="g", member_id="A", member_epoch=0, subscribed_topic_names=("t",))
+    result: Any = ask(at.state, request, 1)
+    counts = []
+    while isinstance(result, DelayedOperation):
+        counts.append(len(at.state.share_groups.store.states))
+        if ends_group:
+            at.state.coordinator.groups.remove("g")
+        result = result.respond()
+    return [*counts, len(at.state.share_groups.store.states)], at
+
+
+def test_the_states_of_many_partitions_begin_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, at = begin_states(monkeypatch, ends_group=False)
+    assert counts == [5, 10, 12]
+    group = at.state.share_groups.members.known("g")
+    assert group is not None
+    assert [sorted(topic.partitions) for topic in group.data.initialized.values()] == [list(range(12))]
+
+
+def test_a_group_that_ends_between_slices_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, at = begin_states(monkeypatch, ends_group=True)
+    assert counts == [5, 5]
+    assert at.state.coordinator.groups.get("g") is None

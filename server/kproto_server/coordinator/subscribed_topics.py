@@ -20,11 +20,20 @@ MAGIC = b"\0"
 def metadata_hash(names: Iterable[str], topics: Mapping[str, Topic], rack_of: Callable[[int], str | None]) -> int:
     """Return the hash of the topics that exist; 0 if none does."""
     found: dict[str, int] = {}
+    racks_of: dict[tuple[int, ...], tuple[str, ...]] = {}
+    """Topics share the few lists of replicas that a cluster has."""
+
+    def racks(replicas: tuple[int, ...]) -> tuple[str, ...]:
+        known = racks_of.get(replicas)
+        if known is None:
+            known = racks_of[replicas] = _racks(replicas, rack_of)
+        return known
+
     for name in names:
         topic = topics.get(name)
         if topic is not None:
-            racks = tuple([_racks(partition.replicas, rack_of) for partition in topic.partitions])
-            found[name] = topic_hash(name, topic.topic_id, racks)
+            of_partitions = tuple([racks(tuple(partition.replicas)) for partition in topic.partitions])
+            found[name] = topic_hash(name, topic.topic_id, of_partitions)
     return hash_of(found)
 
 
@@ -35,7 +44,11 @@ def hash_of(hashes: Mapping[str, int]) -> int:
     return _xxh3(b"".join([struct.pack("<q", hashes[name]) for name in sorted(hashes)]))
 
 
-@lru_cache(maxsize=4096)
+TOPICS_MAX = 1 << 15
+"""Topics whose hashes are kept. With more subscribed topics, each change of topics hashes all of them again."""
+
+
+@lru_cache(maxsize=TOPICS_MAX)
 def topic_hash(name: str, topic_id: bytes, racks: tuple[tuple[str, ...], ...]) -> int:
     """Return the hash of a topic. ``racks``: of each partition those of its replicas, sorted."""
     parts = [MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), struct.pack("<i", len(racks))]
@@ -59,7 +72,8 @@ def _racks(replicas: Iterable[int], rack_of: Callable[[int], str | None]) -> tup
 
 def _text(text: str) -> bytes:
     """Return a string as the hash reads it: its UTF-16 code units, then their number."""
-    return text.encode("utf-16-le", "surrogatepass") + struct.pack("<i", _length(text))
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    return encoded + struct.pack("<i", len(encoded) // 2)
 
 
 def _length(text: str) -> int:

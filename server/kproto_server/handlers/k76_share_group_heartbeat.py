@@ -9,18 +9,21 @@ from kproto.messages.k76_share_group_heartbeat import Assignment, ShareGroupHear
 from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.epoch_groups.requests import LEAVE_EPOCH, Client
 from kproto_server.coordinator.write_errors import group_write_error
+from kproto_server.deferred import in_slices
 from kproto_server.handlers._share_requests import is_valid
 from kproto_server.share_groups.heartbeat import HeartbeatResult, heartbeat, request_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
-    from kproto_server.deferred import DeferredResponse
+    from kproto_server.deferred import DeferredResponse, DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 
 def handle(
     request: ShareGroupHeartbeatRequest, context: RequestContext
-) -> ShareGroupHeartbeatResponse | DeferredResponse:
+) -> ShareGroupHeartbeatResponse | DeferredResponse | DelayedOperation:
     coordinator, groups = context.coordinator, context.share_groups
     if not groups.is_enabled:
         return _refused(ErrorCode.UNSUPPORTED_VERSION, None)
@@ -37,8 +40,6 @@ def handle(
     if isinstance(result, Refusal):
         return _refused(result.error, result.message)
     group = groups.members.known(request.group_id)
-    if group is not None and result.epoch != LEAVE_EPOCH:
-        groups.members.initialize(group, context.now_ms)
 
     def respond() -> ShareGroupHeartbeatResponse:
         if result.write.error:
@@ -46,7 +47,12 @@ def handle(
             return _refused(write_error, ErrorCode(write_error).message)
         return _accepted(request.member_id, result)
 
-    return coordinator.log.then(respond)
+    def steps() -> Generator[None, None, ShareGroupHeartbeatResponse | DeferredResponse]:
+        if group is not None and result.epoch != LEAVE_EPOCH:
+            yield from groups.members.initialize(group)
+        return coordinator.log.then(respond)
+
+    return in_slices(steps(), context.now_ms)
 
 
 def _accepted(member_id: str, result: HeartbeatResult) -> ShareGroupHeartbeatResponse:
