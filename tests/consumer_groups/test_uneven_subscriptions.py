@@ -10,6 +10,7 @@ from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.record_transcripts import new_kproto
 from tests.consumer_groups.transcripts import MIXED_SETTINGS_SINCE_4_3, SETTINGS, TOPICS
 from tests.membership.in_memory_transport import InMemoryTransport
+from tests.robustness.steps import GROWTH_MAX, CountedId, count_steps, growth
 
 NEGATIVE, POSITIVE, OTHER = b"\xff" * 16, b"\x01" * 16, b"\x02" * 16
 
@@ -44,3 +45,15 @@ def test_an_expression_is_not_compared_with_names(subscribes_alike: bool) -> Non
     group.settle("A", "B")
     kept = {"w": (0, 1, 2, 3, 4, 5)} if subscribes_alike else {"t": (0, 1, 2), "w": (0, 1, 2)}
     assert group.members["B"].assigned == kept
+
+
+def test_an_assignment_costs_as_much_as_its_partitions() -> None:
+    """Each partition that a member had was compared with all topics of the member."""
+
+    def steps(topic_count: int) -> int:
+        topics: tuple[bytes, ...] = tuple(CountedId(number.to_bytes(16, "big")) for number in range(topic_count))
+        target = dict.fromkeys(topics, frozenset({0}))
+        members = {"A": MemberSpec(topics, target), "B": MemberSpec(topics[1:], {})}
+        return count_steps(lambda: assign_evenly(members, dict.fromkeys(topics, 1)))
+
+    assert growth(steps) < GROWTH_MAX

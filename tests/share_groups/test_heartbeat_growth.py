@@ -14,19 +14,7 @@ from kproto_server.share_groups.assignor import assign
 from kproto_server.share_groups.data import TopicPartitions
 from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import ask
-from tests.robustness.steps import GROWTH_MAX, count_steps, growth
-
-
-class CountedId(bytes):
-    """A topic id whose comparisons are steps; those of `bytes` are none."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return bytes.__eq__(self, other)
-
-    def __hash__(self) -> int:
-        return bytes.__hash__(self)
+from tests.robustness.steps import GROWTH_MAX, CountedId, count_steps, growth
 
 
 def steps_of_assigning_heartbeat(topic_count: int) -> int:

@@ -41,8 +41,9 @@ class _Assignment:
         self._sizes = [0] * len(self._ids)
         for number, member_id in enumerate(self._ids):
             member = members[member_id]
+            subscribed = frozenset(member.topic_ids)
             for topic_id, indexes in member.target.items():
-                if topic_id in member.topic_ids:
+                if topic_id in subscribed:
                     for index in indexes:
                         if index < len(self._owners[topic_id]):
                             self._give(topic_id, index, number)
