@@ -285,9 +285,9 @@ class Connection:
         """Have the event loop call `on_runnable` after its current work."""
         self.dispatcher.runnable[self] = None
 
-    def queue_read(self, read: Callable[[], object]) -> None:
-        """Have the transport read the socket when the connection has its turn."""
-        turn = Turn(self._rank)
+    def queue_read(self, read: Callable[[], object], *, is_costly: bool) -> None:
+        """Have the transport read the socket when the connection has its turn; ``is_costly``: whatever it has sent."""
+        turn = Turn(COSTLY if is_costly else self._rank)
         turn.on_complete = read
         self.dispatcher.queue(turn)
 

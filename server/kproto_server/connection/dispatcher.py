@@ -155,11 +155,15 @@ class Dispatcher:
         """Complete the operation whose turn is next."""
         heappop(self.turns)[2].complete()
 
-    def was_costly(self, began_s: float, ended_s: float) -> bool:
-        """Return whether a request was costly; note if the iteration is late now."""
+    def note_time(self, ended_s: float) -> None:
+        """Note if the iteration is late now, after work that has ended."""
         if ended_s * 1000.0 - self.state.clock.real_ms > LATE_MS:
             self.is_late = True
             self.has_free_turn = False
+
+    def was_costly(self, began_s: float, ended_s: float) -> bool:
+        """Return whether a request was costly; note if the iteration is late now."""
+        self.note_time(ended_s)
         return (ended_s - began_s) * 1000.0 > COSTLY_MS
 
     def shares_sync(self, frame: bytes) -> bool:

@@ -127,6 +127,11 @@ class Transport:
         """The client's address and id, for the log."""
         return self._connection.client
 
+    @property
+    def has_costly_read(self) -> bool:
+        """Whether the next read takes long by itself, before any request is handled."""
+        return False
+
     def on_ready(self, mask: int, now_ms: int) -> None:
         """Read or write the socket, which is ready for it; called by the loop."""
         connection = self._connection
@@ -173,7 +178,7 @@ class Transport:
         """Have the socket read when the connection has its turn: a request that waits for it unread costs less."""
         if not self._is_queued:
             self._is_queued = True
-            self._connection.queue_read(self._read_at_turn)
+            self._connection.queue_read(self._read_at_turn, is_costly=self.has_costly_read)
 
     def _read_at_turn(self) -> None:
         self._is_queued = False
