@@ -63,7 +63,8 @@ CLUSTER_FIELDS = (
     (re.compile(r'"(\w*[tT]imestamp)":\d+'), r'"\1":TIME'),
     (re.compile(r'"(topicId|logDir)":"[^"]*"'), r'"\1":"DIFFERENT"'),
 )
-NUMBER = re.compile(r"\d+(\.\d+)?")
+NUMBER = re.compile(r"\d+(\.\d+)? *")
+"""With the space behind it: columns are padded by the number of digits."""
 STACK_FRAME = re.compile(r"\tat |\t\.\.\. \d+ more")
 
 

@@ -100,8 +100,12 @@ async def test_a_revocation_within_a_fetch_drops_the_fetched_records(kafka: Kafk
     async with Consumer(kafka.config(group, partition_assignment_strategy="range")) as consumer:
         await consumer.subscribe([topic])
         assert [await take(consumer) for _ in range(3)] == [(0, 0), (0, 1), (0, 2)]
+        await consumer.assignment()
+        with consumer._polls._turn:  # the thread's poll behind this call has ended: it would take the revocation
+            pass
         await anyio.to_thread.run_sync(wait_for_revocation, broker, group)
         consumer._polls.fetch_now(1000)
-        assert len(consumer._polls.records) == 0
+        # On a busy machine the partition is assigned again within the call, and read from the third record on.
+        assert len(consumer._polls.records) in (0, 28)
         assert [await take(consumer) for _ in range(28)] == [(0, offset) for offset in range(2, 30)]
     assert kafka.committed(group, topic) == 30
