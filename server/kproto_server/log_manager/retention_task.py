@@ -44,6 +44,14 @@ def retention_config(settings: Settings, topic: Topic) -> tuple[RetentionConfig,
     ), "compact" in policy
 
 
+def compact(data: PartitionData, end_offset: int, settings: Settings, topic: Topic, now_ms: int) -> Iterator[None]:
+    """Compact the records of a partition in memory before an offset, in steps."""
+    from kproto_server.partition_log.memory_compaction import compaction  # rarely used: not imported at the start
+
+    delete_retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
+    yield from compaction(data, end_offset, now_ms, delete_retention_ms)
+
+
 class RetentionTask(PeriodicTask):
     """Checks all partitions periodically, from `start` on."""
 
@@ -122,13 +130,8 @@ class RetentionTask(PeriodicTask):
         count = expired_count(segments, now_ms, data.start_offset, config)
         if count:
             data.delete_before(segments[count - 1].next_offset)
-        if is_compacted and len(segments) - count > 1:
-            from kproto_server.partition_log.memory_compaction import compaction  # rarely used: not at the start
-
-            # The active segment is never compacted.
-            settings = self._settings.current
-            delete_retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
-            yield from compaction(data, segments[-2].next_offset, now_ms, delete_retention_ms)
+        if is_compacted and len(segments) - count > 1:  # the active segment is never compacted
+            yield from compact(data, segments[-2].next_offset, self._settings.current, topic, now_ms)
 
 
 class ProducerExpirationTask(PeriodicTask):
