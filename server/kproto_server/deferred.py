@@ -123,6 +123,23 @@ def lazily(make: Callable[[T], E], items: Sequence[T]) -> tuple[E, ...]:
     return cast("tuple[E, ...]", _LazyArray(make, items))
 
 
+def array_of(make: Callable[[T], E], items: Sequence[T], *, is_large: bool) -> tuple[E, ...]:
+    """Return an array with an element for each item; a large one as `lazily` does."""
+    return lazily(make, items) if is_large else tuple(map(make, items))
+
+
+def noting_errors(make: Callable[[T], Any], error_codes: list[int]) -> Callable[[T], Any]:
+    """Return the function, which now adds the error code of each element to a list, for `LargeResponse.error_codes`."""
+
+    def noted(item: T) -> Any:
+        element = make(item)
+        if element.error_code:
+            error_codes.append(element.error_code)
+        return element
+
+    return noted
+
+
 def changed_array(
     change: Callable[[Any], Any], elements: Sequence[Any], *, before: Iterable[Any] = (), behind: Iterable[Any] = ()
 ) -> tuple[Any, ...]:
@@ -135,8 +152,10 @@ def changed_array(
         is_made, value = item
         return value if is_made else change(array._make(value))
 
-    items = [(True, one) for one in before], [(False, one) for one in array._items], [(True, one) for one in behind]
-    return lazily(make, [*items[0], *items[1], *items[2]])
+    items = [(True, one) for one in before]
+    items += [(False, one) for one in array._items]
+    items += [(True, one) for one in behind]
+    return lazily(make, items)
 
 
 def sum_exceeds(limit: int, counts: Iterable[int]) -> bool:

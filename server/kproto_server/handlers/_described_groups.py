@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.description import not_found
-from kproto_server.deferred import LargeResponse, lazily
+from kproto_server.deferred import LargeResponse, lazily, noting_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,14 +37,8 @@ def respond(
     if not is_large:
         return make(throttle_time_ms=0, groups=tuple([describe(group) for group in groups]))
     error_codes: list[int] = []
-
-    def describe_later(group: T) -> Any:
-        described = describe(group)
-        if described.error_code:
-            error_codes.append(described.error_code)
-        return described
-
-    return LargeResponse(make(throttle_time_ms=0, groups=lazily(describe_later, groups)), error_codes)
+    described = lazily(noting_errors(describe, error_codes), groups)
+    return LargeResponse(make(throttle_time_ms=0, groups=described), error_codes)
 
 
 def find(described: Callable[..., T], group_id: str, kind: Kind, context: RequestContext) -> Group | T:

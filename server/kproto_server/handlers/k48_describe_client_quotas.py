@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.messages.k48_describe_client_quotas import DescribeClientQuotasResponse, EntityData, EntryData, ValueData
-from kproto_server.deferred import LargeResponse, lazily
+from kproto_server.deferred import LargeResponse, array_of
 from kproto_server.handlers._client_quotas import ClientQuotasBehavior, QuotaError, invalid
 from kproto_server.quotas.entities import CLIENT_ID, IP, USER
 
@@ -67,7 +67,7 @@ def handle(
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=behavior.described_message,
-        entries=lazily(_entry, found) if is_large else tuple(map(_entry, found)),
+        entries=array_of(_entry, found, is_large=is_large),
     )
     return LargeResponse(response) if is_large else response
 

@@ -14,7 +14,7 @@ from kproto.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from kproto_server.deferred import LargeResponse, lazily
+from kproto_server.deferred import LargeResponse, array_of, noting_errors
 from kproto_server.security.users import SCRAM_TYPES
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ def handle(
 
     def result(name: str) -> DescribeUserScramCredentialsResult:
         found = _result(name, counts[name], context)
-        if found.error_code:
-            error_codes.append(found.error_code)
         return found if request.users or is_kraft else found.replace(user=_node_name(found.user))
 
     is_large = len(counts) > SMALL_USERS
@@ -52,7 +50,7 @@ def handle(
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message="",
-        results=lazily(result, list(names)) if is_large else tuple(map(result, names)),
+        results=array_of(noting_errors(result, error_codes), list(names), is_large=is_large),
     )
     return LargeResponse(response, error_codes) if is_large else response
 

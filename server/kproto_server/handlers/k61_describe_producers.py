@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -12,7 +12,7 @@ from kproto.messages.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
+from kproto_server.deferred import LargeResponse, array_of, noting_errors, sum_exceeds
 from kproto_server.handlers._hash_order import ids_in_hash_order
 from kproto_server.handlers._partitions import leader_error
 from kproto_server.releases.release import VersionBehavior
@@ -54,17 +54,8 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
 
 
 def _topic(topic: TopicRequest, context: RequestContext, error_codes: list[int], *, is_large: bool) -> TopicResponse:
-    def partition(index: int) -> PartitionResponse:
-        found = _partition(topic.name, index, context)
-        if found.error_code:
-            error_codes.append(found.error_code)
-        return found
-
-    indexes = topic.partition_indexes
-    return TopicResponse(
-        name=topic.name,
-        partitions=lazily(partition, indexes) if is_large else tuple([partition(index) for index in indexes]),
-    )
+    partition = noting_errors(partial(_partition, topic.name, context=context), error_codes)
+    return TopicResponse(name=topic.name, partitions=array_of(partition, topic.partition_indexes, is_large=is_large))
 
 
 def _led_partition(topic_name: str, index: int, context: RequestContext) -> Partition | ErrorCode:
@@ -91,7 +82,7 @@ def _partition(topic_name: str, index: int, context: RequestContext) -> Partitio
         )
     known = dict(partition.data.producers.items())
     in_order = [(producer_id, known[producer_id]) for producer_id in ids_in_hash_order(known)]
-    active = lazily(_producer, in_order) if len(in_order) > SMALL_PRODUCERS else tuple(map(_producer, in_order))
+    active = array_of(_producer, in_order, is_large=len(in_order) > SMALL_PRODUCERS)
     return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=active)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k65_describe_transactions import DescribeTransactionsResponse, TopicData, TransactionState
-from kproto_server.deferred import LargeResponse, lazily, sum_exceeds
+from kproto_server.deferred import LargeResponse, lazily, noting_errors, sum_exceeds
 from kproto_server.handlers._transactions import coordinator_error
 from kproto_server.transactions.transaction import STATE_NAMES
 
@@ -26,13 +27,7 @@ def handle(
     if not sum_exceeds(SMALL_PARTITIONS, (_partition_count(one, context) for one in ids)):
         return _response(tuple(_state(one, context) for one in ids))
     error_codes: list[int] = []
-
-    def state(transactional_id: str) -> TransactionState:
-        found = _state(transactional_id, context)
-        if found.error_code:
-            error_codes.append(found.error_code)
-        return found
-
+    state = noting_errors(partial(_state, context=context), error_codes)
     return LargeResponse(_response(lazily(state, ids)), error_codes)
 
 

@@ -12,7 +12,7 @@ from kproto.codes import ErrorCode
 from kproto.jvm.arithmetic import java_hash
 from kproto.jvm.hash_map import in_hash_order
 from kproto.messages.k74_list_config_resources import ConfigResource, ListConfigResourcesResponse
-from kproto_server.deferred import LargeResponse, lazily
+from kproto_server.deferred import LargeResponse, array_of
 from kproto_server.handlers._config_resources import ResourceType
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
         )
     found = [(name, kind) for kind, of_kind in names.items() if kind in wanted for name in of_kind]
     is_large = len(found) > SMALL_RESOURCES
-    resources = lazily(_resource, found) if is_large else tuple(map(_resource, found))
+    resources = array_of(_resource, found, is_large=is_large)
     response = ListConfigResourcesResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=resources)
     return LargeResponse(response) if is_large else response
 
