@@ -2,7 +2,7 @@
 
 Measuring multiplies the CPU time of a test by two to four, and most of the suite's time goes into tests that reach the
 measured code in other processes, or reach nothing that others do not. So only the tests that `is_measured` accepts are
-measured, of the files in `SAMPLED` only some cases, and the import of all modules, but not the collection of tests. The
+measured, some cases of a test with many, and the import of all modules, but not the collection of tests. The
 environment variable KPROTO_COVERAGE switches it on; each process of pytest then writes a data file of its own, for
 ``coverage combine``.
 """
@@ -75,6 +75,7 @@ UNMEASURED = (
     "test_kip115.py",
     # repeat the same requests many times, with crashes or other orders
     "test_crash*.py",
+    "test_table.py",
     "test_expiration_restarts.py",
     "test_acknowledged.py",
     "test_connection_state.py",
@@ -84,24 +85,17 @@ UNMEASURED = (
 """Names of files in these folders whose tests reach nothing that other tests do not."""
 
 
-SAMPLED = ("test_declarations.py", "test_element_limit.py", "test_encode_errors.py", "test_expiration_timelines.py")
-"""Names of files whose tests do the same with hundreds of messages or releases: only some cases are measured."""
-CASES_MAX = 40
-"""The cases of such a test that are measured: evenly spread ones."""
+CASES_MAX = 24
+"""The cases of one test that are measured: evenly spread ones, as the others do the same with other messages, releases
+or settings."""
 
 
 def measured_cases(items: list[pytest.Item]) -> set[str]:
     """Return the ids of the tests that are measured."""
-    found: set[str] = set()
-    sampled: dict[str, list[str]] = {}
+    tests: dict[str, list[str]] = {}
     for item in filter(is_measured, items):
-        if item.path.name in SAMPLED:
-            sampled.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
-        else:
-            found.add(item.nodeid)
-    for cases in sampled.values():
-        found.update(cases[:: -(-len(cases) // CASES_MAX)])
-    return found
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+    return {case for cases in tests.values() for case in cases[:: -(-len(cases) // CASES_MAX)]}
 
 
 def is_measured(item: pytest.Item) -> bool:
