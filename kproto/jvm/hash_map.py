@@ -46,7 +46,8 @@ def _bucket_count(capacity: int) -> int:
 
 
 def _in_buckets(keys: list[T], hash_of: Callable[[T], int], bucket_count: int) -> list[T]:
-    return sorted(keys, key=lambda key: spread_hash(hash_of(key)) % bucket_count)
+    last = bucket_count - 1
+    return sorted(keys, key=lambda key: spread_hash(hash_of(key)) & last)
 
 
 def spread_hash(hash_code: int) -> int:

@@ -29,7 +29,8 @@ STABLE = 0
 def changes(group_id: str, before: ShareData, after: ShareData) -> Iterator[Pair]:
     """Yield what a change writes."""
     yield from KEYS.of_removed(group_id, before.members, after.members)
-    for member_id, member in changed_members(before.members, after.members, _metadata):
+    changed = changed_members(before.members, after.members)
+    for member_id, member, _ in [one for one in changed if one.has_other(_metadata)]:
         yield declared.ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), _metadata(member)
     if after.epoch != before.epoch:
         yield (
@@ -49,7 +50,7 @@ def changes(group_id: str, before: ShareData, after: ShareData) -> Iterator[Pair
                 assignment_epoch=after.assignment_epoch, assignment_timestamp=after.assignment_ms
             ),
         )
-    for member_id, member in changed_members(before.members, after.members, _current):
+    for member_id, member, _ in [one for one in changed if one.has_other(_current)]:
         yield declared.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), _current(member)
     if after.initialized is not before.initialized:
         yield (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from kproto_server.coordinator.consumer_groups.data import NO_DATA, GroupData, MemberState, subscribed_topics
 from kproto_server.coordinator.epoch_groups.group import EpochGroup
+from kproto_server.coordinator.epoch_groups.records import changed_members
 from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class ConsumerGroup(EpochGroup[GroupData]):
     """A group of KIP-848."""
 
-    __slots__ = ("is_matching", "owners", "topics", "topics_checked_until_ms")
+    __slots__ = ("has_expressions", "is_matching", "owners", "topics", "topics_checked_until_ms")
 
     def __init__(self, group_id: str, now_ms: int, data: GroupData = NO_DATA) -> None:
         """``data``: what a new group has, of which nothing is in the log."""
@@ -38,29 +39,31 @@ class ConsumerGroup(EpochGroup[GroupData]):
         """When the hash of the subscribed topics has to be computed again, even if no topic has changed."""
         self.is_matching: bool = False
         """Whether regular expressions are about to be matched against the topics."""
+        self.has_expressions: bool = False
+        """Whether any member subscribes by a regular expression."""
 
     def apply(self, data: GroupData, now_ms: int) -> None:
         """Replace the data, and all that follows from them."""
         before = self.data.members
         self.data: GroupData = data
         members = data.members
-        changed = [(member, before.get(member_id)) for member_id, member in members.items()]
-        changed = [(member, old) for member, old in changed if member is not old]
+        changed = changed_members(before, members)
         removed = [old for member_id, old in before.items() if member_id not in members]
         for gone in removed:
             self._release(gone)
             if gone.group_instance_id is not None and self.static_members.get(gone.group_instance_id) == gone.member_id:
                 del self.static_members[gone.group_instance_id]
-        for _, old in changed:
+        for _, _, old in changed:
             if old is not None:
                 self._release(old)
-        for member, _ in changed:
+        for _, member, _ in changed:
             self._own(member)
             if member.group_instance_id is not None:
                 self.static_members[member.group_instance_id] = member.member_id
         self.members: dict[str, Member] = cast("dict[str, Member]", members)
         self.generation: int = data.epoch
         if changed or removed:
+            self.has_expressions = any(member.regex for member in members.values())
             self._set_subscribed_topics()
         state = self._state_of(data)
         if state is not self.state:

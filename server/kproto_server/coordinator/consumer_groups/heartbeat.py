@@ -249,7 +249,7 @@ def _decided(
     if coordinator.behavior.assignor_raises_epoch and updated.assignor != member.assignor:
         before, after = preferred_assignor(group.data.members.values()), preferred_assignor(data.members.values())
         raises_epoch = raises_epoch or (before or limits.assignors[0]) != (after or limits.assignors[0])
-    if member.regex or any(one.regex for one in data.members.values()):
+    if member.regex or updated.regex or group.has_expressions:
         from kproto_server.coordinator.consumer_groups.regular_expressions import update  # not all groups have one
 
         resolved = update(coordinator, group, data, member, updated, limits.regex_refresh_ms, now_ms)

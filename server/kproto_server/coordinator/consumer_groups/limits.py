@@ -50,12 +50,12 @@ def consumer_limits_of(settings: Settings) -> ConsumerLimits:
 
 def limits_of_group(coordinator: GroupCoordinator, group_id: str) -> ConsumerLimits:
     """Return the limits of a group, with its own configs."""
-    from kproto_server.configuration.group_configs import effective  # few groups have configs
-
     limits = consumer_limits_of(coordinator.settings.current)
     given = coordinator.settings.groups.get(group_id)
     if not given:
         return limits
+    from kproto_server.configuration.group_configs import effective  # few groups have configs
+
     configs = effective(coordinator.settings.current, given)
     return limits._replace(
         session_timeout_ms=int(configs.get("consumer.session.timeout.ms", limits.session_timeout_ms)),

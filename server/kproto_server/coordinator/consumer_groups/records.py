@@ -31,7 +31,8 @@ KEYS = MemberKeys(
 def changes(coordinator: GroupCoordinator, group_id: str, before: GroupData, after: GroupData) -> Iterator[Pair]:
     """Yield what a change writes."""
     yield from KEYS.of_removed(group_id, before.members, after.members)
-    for member_id, member in changed_members(before.members, after.members, _metadata):
+    changed = changed_members(before.members, after.members)
+    for member_id, member, _ in [one for one in changed if one.has_other(_metadata)]:
         yield declared.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), _member_value(member)
     for regex in before.resolved:
         if regex not in after.resolved:
@@ -55,7 +56,8 @@ def changes(coordinator: GroupCoordinator, group_id: str, before: GroupData, aft
             declared.ConsumerGroupMetadataKey(group_id=group_id),
             declared.ConsumerGroupMetadataValue(epoch=after.epoch, metadata_hash=topics_hash),
         )
-    for member_id, target in after.targets.items():
+    targets = after.targets.items() if after.targets is not before.targets else ()
+    for member_id, target in targets:
         if before.targets.get(member_id) is not target:
             yield (
                 declared.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
@@ -74,7 +76,7 @@ def changes(coordinator: GroupCoordinator, group_id: str, before: GroupData, aft
                 assignment_epoch=after.assignment_epoch, assignment_timestamp=timestamp_ms
             ),
         )
-    for member_id, member in changed_members(before.members, after.members, _current):
+    for member_id, member, _ in [one for one in changed if one.has_other(_current)]:
         key_of_current = declared.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
         yield key_of_current, _current_value(member, with_epochs=behavior.commits_have_assignment_epochs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,11 +40,22 @@ class MemberKeys(NamedTuple):
             yield self.metadata(group_id=group_id, member_id=member_id), None
 
 
-def changed_members(
-    before: Mapping[str, MemberT], after: Mapping[str, MemberT], content: Callable[[MemberT], object]
-) -> Iterator[tuple[str, MemberT]]:
-    """Yield the members, with their ids, that are new or of which a record has other content than before."""
-    for member_id, member in after.items():
-        old = before.get(member_id)
-        if old is not member and (old is None or content(old) != content(member)):
-            yield member_id, member
+class ChangedMember(NamedTuple, Generic[MemberT]):
+    """A member that is new, or another object than before."""
+
+    member_id: str
+    member: MemberT
+    old: MemberT | None
+
+    def has_other(self, content: Callable[[MemberT], object]) -> bool:
+        """Return whether a record of the member has other content than before."""
+        return self.old is None or content(self.old) != content(self.member)
+
+
+def changed_members(before: Mapping[str, MemberT], after: Mapping[str, MemberT]) -> list[ChangedMember[MemberT]]:
+    """Return the members that a change adds or replaces."""
+    return [
+        ChangedMember(member_id, member, old)
+        for member_id, member in after.items()
+        if (old := before.get(member_id)) is not member
+    ]

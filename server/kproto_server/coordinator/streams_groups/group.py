@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kproto_server.coordinator.epoch_groups.group import EpochGroup
+from kproto_server.coordinator.epoch_groups.records import changed_members
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.streams_groups.data import StreamsData, source_topics_of, task_ids
 
@@ -86,13 +87,13 @@ class StreamsGroup(EpochGroup[StreamsData]):
         before = self.data.members
         self.data: StreamsData = data
         members = data.members
-        changed = [one for member_id, one in members.items() if before.get(member_id) is not one]
+        changed = changed_members(before, members)
         for member_id, old in before.items():
             if members.get(member_id) is not old:
                 self._release(old)
             if member_id not in members:
                 self.task_offsets.pop(member_id, None)
-        for member in changed:
+        for _, member, _ in changed:
             self._own(member)
         self.members: dict[str, Member] = cast("dict[str, Member]", members)
         self.generation: int = data.epoch

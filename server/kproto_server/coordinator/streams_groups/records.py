@@ -29,7 +29,8 @@ KEYS = MemberKeys(
 def changes(behavior: OffsetsLogBehavior, group_id: str, before: StreamsData, after: StreamsData) -> Iterator[Pair]:
     """Yield what a change writes."""
     yield from KEYS.of_removed(group_id, before.members, after.members)
-    for member_id, member in changed_members(before.members, after.members, metadata_of):
+    changed = changed_members(before.members, after.members)
+    for member_id, member, _ in [one for one in changed if one.has_other(metadata_of)]:
         yield declared.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), _member_value(member)
     if after.topology is not None and after.topology is not before.topology:
         yield declared.StreamsGroupTopologyKey(group_id=group_id), after.topology
@@ -53,7 +54,7 @@ def changes(behavior: OffsetsLogBehavior, group_id: str, before: StreamsData, af
                 assignment_epoch=after.assignment_epoch, assignment_timestamp=timestamp_ms
             ),
         )
-    for member_id, member in changed_members(before.members, after.members, _current):
+    for member_id, member, _ in [one for one in changed if one.has_other(_current)]:
         key = declared.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
         yield key, _current_value(member)
 
