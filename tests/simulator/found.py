@@ -162,6 +162,14 @@ FOUND = {
         stop_node at_ms=615 node=3 down_ms=72
         power at_ms=484 down_ms=120 operations=19 keeps=some
     """,
+    "a full disk has no room for the leader epoch of the next records": """
+        broker seed=62855 kafka=4.4 nodes=3 durability=fsync partitions=3 sync_ms=10 turn_ms=1 drift_percent=3
+        share_member name=s1 at_ms=3 group=s
+        producer name=q2 at_ms=88
+        stop_node at_ms=112 node=1 down_ms=164
+        slow_request client=s1 call=4 ms=441
+        disk_full client=s1 call=6 ms=300 free_bytes=0
+    """,
 }
 """By the defect."""
 

@@ -111,6 +111,11 @@ def plain_batches(
             budget.records_left = records_left
             return None
         accepted = Accepted(records, count, last_delta, max_timestamp, producer_id, producer_epoch, sequence)
-        return AppendResult(partition, append_batch(data, partition, accepted, bool(attributes), context), NO_TIMESTAMP)
+        try:
+            appended = append_batch(data, partition, accepted, bool(attributes), context)
+        except OSError:
+            budget.records_left = records_left
+            return None
+        return AppendResult(partition, appended, NO_TIMESTAMP)
 
     return append
