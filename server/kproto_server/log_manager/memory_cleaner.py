@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import PeriodicTask
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.log_manager.retention_task import compact, retention_config
+from kproto_server.log_manager.retention_task import retention_config
 from kproto_server.partition_log.retention import MemorySegments
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
@@ -73,5 +73,8 @@ def _compact(data: PartitionData, settings: Settings, topic: Topic, now_ms: int)
     dirty_bytes = sum(one.size_bytes for one in closed if one.next_offset > data.compacted_offset)
     ratio = float(topic_config(settings, topic.configs, "min.cleanable.dirty.ratio"))
     if dirty_bytes and dirty_bytes >= ratio * sum(one.size_bytes for one in closed):
-        yield from compact(data, closed[-1].next_offset, settings, topic, now_ms)
+        from kproto_server.partition_log.memory_compaction import compaction  # rarely used: not imported at the start
+
+        delete_retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
+        yield from compaction(data, closed[-1].next_offset, now_ms, delete_retention_ms)
         data.compacted_offset = closed[-1].next_offset

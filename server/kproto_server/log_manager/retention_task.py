@@ -1,8 +1,7 @@
-"""The retention task: deletes expired records and compacts topics in memory, by the broker's clock.
+"""The retention task: deletes expired records, by the broker's clock.
 
 It checks all partitions every `log.retention.check.interval.ms`. The records of partitions in memory are deleted at
-once. The owner of the logs on disk rolls and deletes their segments (``delete_stored``), and the cleaner of the offsets
-topic compacts them.
+once. The owner of the logs on disk rolls and deletes their segments (``delete_stored``).
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.configuration.settings import Settings
-    from kproto_server.partition_log.partition_data import PartitionData
 
 
 STEP_PARTITIONS = 1000
@@ -44,14 +42,6 @@ def retention_config(settings: Settings, topic: Topic) -> tuple[RetentionConfig,
     ), "compact" in policy
 
 
-def compact(data: PartitionData, end_offset: int, settings: Settings, topic: Topic, now_ms: int) -> Iterator[None]:
-    """Compact the records of a partition in memory before an offset, in steps."""
-    from kproto_server.partition_log.memory_compaction import compaction  # rarely used: not imported at the start
-
-    delete_retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
-    yield from compaction(data, end_offset, now_ms, delete_retention_ms)
-
-
 class RetentionTask(PeriodicTask):
     """Checks all partitions periodically, from `start` on."""
 
@@ -69,7 +59,7 @@ class RetentionTask(PeriodicTask):
         self._delete_stored = delete_stored
 
     def check_all(self, now_ms: int) -> Iterator[None]:
-        """Delete and compact records in all partitions but those of the offsets topic, in steps."""
+        """Delete expired records in all partitions but those of the offsets topic, in steps."""
         left = STEP_PARTITIONS
         for topic in list(self._topics.values()):
             configs: dict[int, tuple[RetentionConfig, bool]] = {}
@@ -80,16 +70,15 @@ class RetentionTask(PeriodicTask):
                     yield
                 if self._topics.get(topic.name) is not topic:
                     break  # deleted between two steps
-                yield from self._check(topic, partition, configs, now_ms)
+                self._check(topic, partition, configs, now_ms)
 
     def check_topic(self, topic: Topic, now_ms: int) -> dict[int, int]:
-        """Delete and compact records of one topic; return the log start offset of each partition, that on disk soon."""
+        """Delete expired records of one topic; return the log start offset of each partition, that on disk soon."""
         configs: dict[int, tuple[RetentionConfig, bool]] = {}
         ends = {}
         for partition in topic.partitions:
             stored_end = self._stored_end(topic, partition, now_ms)
-            for _ in self._check(topic, partition, configs, now_ms):
-                pass
+            self._check(topic, partition, configs, now_ms)
             ends[partition.index] = max(partition.log_start_offset, stored_end)
         return ends
 
@@ -105,7 +94,7 @@ class RetentionTask(PeriodicTask):
 
     def _check(
         self, topic: Topic, partition: Partition, configs: dict[int, tuple[RetentionConfig, bool]], now_ms: int
-    ) -> Iterator[None]:
+    ) -> None:
         """Check one partition; ``configs``: those of its topic so far, by leader."""
         data, leader = partition.data, partition.leader
         if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
@@ -118,20 +107,13 @@ class RetentionTask(PeriodicTask):
             if self._delete_stored is not None and not is_compacted:
                 self._delete_stored(data, config, now_ms)
         else:
-            yield from self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
+            segments = memory_segments(data.batches(), config)
+            count = expired_count(segments, now_ms, data.start_offset, config)
+            if count:
+                data.delete_before(segments[count - 1].next_offset)
 
     def _config(self, topic: Topic, leader: int) -> tuple[RetentionConfig, bool]:
         return retention_config(self._settings.of(leader), topic)
-
-    def _check_memory(
-        self, data: PartitionData, config: RetentionConfig, now_ms: int, *, is_compacted: bool, topic: Topic
-    ) -> Iterator[None]:
-        segments = memory_segments(data.batches(), config)
-        count = expired_count(segments, now_ms, data.start_offset, config)
-        if count:
-            data.delete_before(segments[count - 1].next_offset)
-        if is_compacted and len(segments) - count > 1:  # the active segment is never compacted
-            yield from compact(data, segments[-2].next_offset, self._settings.current, topic, now_ms)
 
 
 class ProducerExpirationTask(PeriodicTask):
