@@ -140,12 +140,33 @@ def test_a_new_producer_keeps_the_start_of_the_last_transaction(release: str, ke
     assert (state.transaction_start_time_ms >= 0) == keeps
 
 
-@pytest.mark.parametrize(("release", "expected"), [("3.6", []), ("3.7", [ErrorCode.INVALID_TXN_STATE])])
-def test_offsets_of_a_transaction_without_them(release: str, expected: list[int]) -> None:
-    """Measured on 3.6.2 and 3.7.2."""
+@pytest.mark.parametrize(
+    ("release", "expected", "makes_group"),
+    [
+        ("3.6", [], True),
+        ("3.7", [ErrorCode.INVALID_TXN_STATE], True),
+        ("3.9", [ErrorCode.INVALID_TXN_STATE], True),
+        ("4.0", [ErrorCode.INVALID_TXN_STATE], False),
+    ],
+)
+def test_offsets_of_a_transaction_without_them(release: str, expected: list[int], makes_group: bool) -> None:
+    """Measured on 3.6.2, 3.7.2, 3.9.2 and 4.0.0; up to 3.9, GroupCoordinator.handleTxnCommitOffsets makes the group
+    before the check."""
     producer = Producer(release, level=0)
     assert producer.errors(24, 3) == []
     assert producer.errors(28, 3) == expected
+    assert (producer.broker.state.coordinator.group("g") is not None) == makes_group
+
+
+def test_offsets_of_a_transaction_whose_metadata_is_too_large_make_the_group() -> None:
+    producer = Producer()
+    request: Any = producer.request(28, 5)
+    (topic,) = request.topics
+    (partition,) = topic.partitions
+    large = topic.replace(partitions=(partition.replace(committed_metadata="m" * 5000),))
+    response = producer.connection.ask(request.replace(topics=(large,)), 5)
+    assert error_codes(response) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
+    assert producer.broker.state.coordinator.group("g") is not None
 
 
 @pytest.mark.parametrize(("release", "expected"), [("4.0", []), ("4.1", [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])])

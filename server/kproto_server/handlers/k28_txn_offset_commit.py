@@ -50,6 +50,7 @@ def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffse
         _fail(errors, error, context)
         return _response(request, errors)
     if not entries:
+        _make_group(request, context)
         return _response(request, errors)
     error = _append_error(request, context)
     if error:
@@ -125,8 +126,21 @@ def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> in
     coordinator = context.coordinator
     if not request.group_id and context.behavior(GroupIdBehavior).members_need_group_id:
         return ErrorCode.INVALID_GROUP_ID
-    error = coordinator.error_at(context.node, request.group_id) or _transaction_error(request, context)
+    error = coordinator.error_at(context.node, request.group_id)
+    if error:
+        return error
+    if not coordinator.behavior.is_new_coordinator:
+        _make_group(request, context)
+    error = _transaction_error(request, context)
     return error or membership_error(coordinator.group(request.group_id), request, coordinator.behavior)
+
+
+def _make_group(request: TxnOffsetCommitRequest, context: RequestContext) -> None:
+    """Create the group as coordinators do before they decide about the offsets: up to 3.9 before all checks
+    (GroupCoordinator.handleTxnCommitOffsets), from 4.0 on once the request is valid."""
+    coordinator = context.coordinator
+    if coordinator.group(request.group_id) is None:
+        coordinator.groups.create(request.group_id, context.now_ms)
 
 
 def _transaction_error(request: TxnOffsetCommitRequest, context: RequestContext) -> int:
