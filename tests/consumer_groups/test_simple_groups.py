@@ -1,4 +1,7 @@
-"""Heartbeats to a group that only commits: a classic group (GroupMetadataManager.getOrMaybeCreateConsumerGroup)."""
+"""Requests to groups without members: heartbeats to a group that only commits, and commits to groups of all kinds.
+
+Such a group is classic (GroupMetadataManager.getOrMaybeCreateConsumerGroup).
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,21 @@ def test_it_is_no_streams_group_until_a_member_joins() -> None:
     assert refusal(app) == "Group g is not a streams group."
     app.join("A")
     assert app.members["A"].epoch > 0
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.4"])
+def test_a_member_id_that_is_unknown_leaves_an_empty_consumer_group(release: str) -> None:
+    state = new_state(release, topics={"t": 1}, clock=virtual_clock())
+    group = Conversation(InMemoryTransport(state), "the-group", release=release)
+    group.learn_topics("t")
+    group.join("A")
+    group.leave("A")
+    group.join_classic("B", member_id="ghost")
+    [[response]] = group.steps[-1].responses.values()
+    assert response["error_code"] == ErrorCode.UNKNOWN_MEMBER_ID
+    group.describe()
+    [[described]] = group.steps[-1].responses.values()
+    assert described["groups"][0]["group_state"] == "Empty"
 
 
 def refusal(group: Conversation | Application) -> str:

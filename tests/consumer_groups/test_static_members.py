@@ -51,6 +51,38 @@ def test_a_full_group_lets_a_static_member_replace_another(release: str, expecte
     assert response["error_code"] == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
+@pytest.mark.parametrize("release", ["4.0", "4.4"])
+def test_a_static_member_that_replaces_a_classic_one_with_its_topics_does_not_raise_the_epoch(release: str) -> None:
+    """ConsumerGroup.fromClassicGroup knows the topics of its members (crowds on 4.2.2 to 4.4.0, seed 3005)."""
+    group = new_group(release)
+    group.join_classic("C", ("t",), instance="i")
+    group.join("A", ("t",), instance_id="i")
+    assert (group.members["A"].epoch, group.members["A"].assigned) == (1, {})
+    group.beat("A", subscribed_topic_names=("u",))
+    assert (group.members["A"].epoch, group.members["A"].assigned) == (2, {"u": (0,)})
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.4"])
+def test_a_dynamic_member_that_becomes_static_has_no_partitions_until_the_next_assignment(release: str) -> None:
+    """ConsumerGroup.targetAssignment(memberId, instanceId) (crowds on 4.3.1 and 4.4.0, seed 3001)."""
+    group = new_group(release)
+    group.join("A", ("t",))
+    group.pass_time(1100)
+    group.join("B", ("u",))
+    group.join("A", ("t",), instance_id="i")
+    assert (group.members["A"].epoch, group.members["A"].assigned) == (group.members["B"].epoch, {})
+    group.pass_time(1100)
+    group.beat("A", subscribed_topic_names=("t", "x"))
+    assert group.members["A"].assigned == {"t": (0, 1, 2), "x": tuple(range(6))}
+
+
+def new_group(release: str) -> Conversation:
+    state = new_state(release, topics=TOPICS, settings=SETTINGS, clock=virtual_clock())
+    group = Conversation(InMemoryTransport(state), "g", release=release)
+    group.learn_topics(*TOPICS)
+    return group
+
+
 def error_of_commit(group: Conversation) -> int:
     [[response]] = group.steps[-1].responses.values()
     return int(response["topics"][0]["partitions"][0]["error_code"])

@@ -302,9 +302,8 @@ def reconciled(
     if coordinator.behavior.members_give_up_unsubscribed_topics:
         topics = [coordinator.topics.get(name) for name in topics_of(member, data)]
         topic_ids = frozenset([topic.topic_id for topic in topics if topic is not None])
-    target = data.targets.get(member.member_id, {})
     step = Step(
-        target,
+        _target(group, data, member),
         data.assignment_epoch,
         owned,
         group.is_owned,
@@ -316,3 +315,14 @@ def reconciled(
     if moved is not member:
         data = data._replace(members=with_member(data.members, moved))
     return data, moved
+
+
+def _target(group: ConsumerGroup, data: GroupData, member: ConsumerMember) -> Assignment:
+    """Return the target of a member. A member that was dynamic has none until the next assignment.
+
+    As ConsumerGroup.targetAssignment(memberId, instanceId), which looks for the present member of the instance id.
+    """
+    is_new_static = member.group_instance_id is not None and member.group_instance_id not in group.static_members
+    if is_new_static and data.assignment_epoch == group.data.assignment_epoch:
+        return {}
+    return data.targets.get(member.member_id, {})

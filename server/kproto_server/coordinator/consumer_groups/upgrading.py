@@ -15,6 +15,7 @@ from kproto_server.coordinator.consumer_groups.consumer_protocol import assignme
 from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.reconciliation import partition_epochs
+from kproto_server.coordinator.consumer_groups.targets import hash_of_topics
 from kproto_server.coordinator.consumer_groups.timers import DEADLINES
 from kproto_server.coordinator.epoch_groups.group import SESSION
 from kproto_server.coordinator.membership.unloading import fail_pending
@@ -59,9 +60,8 @@ def upgrade(
             return converted
         members[member.member_id] = converted
         targets[member.member_id] = converted.assigned
-    upgraded.apply(
-        GroupData(epoch=group.generation, members=members, assignment_epoch=group.generation, targets=targets), now_ms
-    )
+    data = GroupData(epoch=group.generation, members=members, assignment_epoch=group.generation, targets=targets)
+    upgraded.apply(data._replace(metadata_hash=hash_of_topics(coordinator, data)), now_ms)
     for converted in members.values():
         deadline_ms = now_ms + converted.session_timeout_ms
         DEADLINES.set(coordinator, upgraded, converted.member_id, SESSION, deadline_ms)
