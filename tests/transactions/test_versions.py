@@ -22,6 +22,7 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kproto.messages.k65_describe_transactions import DescribeTransactionsRequest
+from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.observation.error_codes import error_codes
@@ -36,7 +37,7 @@ class Producer:
     """A producer with the transactional id "a", the topic "t" and the group "g"."""
 
     def __init__(self, kafka_version: str = "4.4", level: int = 2) -> None:
-        self.broker = InMemoryBroker(kafka_version=kafka_version, topics={"t": 1})
+        self.broker = InMemoryBroker(kafka_version=kafka_version, topics={"t": 1, "u": 1})
         cluster = self.broker.state.cluster
         for name in ("__transaction_state", "__consumer_offsets"):
             assert cluster.ensure_internal_topic(name, self.broker.clock.now_ms())
@@ -126,6 +127,39 @@ def test_partitions_that_are_no_part_of_a_transaction_are_not_verified(release: 
     assert error_codes(producer.connection.ask(request, 4)) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("release", "verifies", "acks", "expected"),
+    [
+        ("3.6", True, -1, [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2),
+        ("3.6", True, 2, [ErrorCode.INVALID_REQUIRED_ACKS] * 2),
+        ("3.7", False, -1, []),
+        ("3.8", False, 2, [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2),
+    ],
+)
+def test_transactions_of_two_producers_in_one_request(
+    release: str, verifies: bool, acks: int, expected: list[int]
+) -> None:
+    """ReplicaManager.appendRecords up to 3.7, handleProduceAppend from 3.8 on (measured on 3.6.2 and 3.9.2)."""
+    producer = Producer(release, level=0)
+    current = producer.broker.state.settings.current
+    producer.broker.state.settings.current = current.with_assignments(
+        [f"transaction.partition.verification.enable={str(verifies).lower()}"]
+    )
+    data = tuple(
+        TopicProduceData(
+            name=name,
+            partition_data=(
+                PartitionProduceData(
+                    index=0, records=batch(base_sequence=0, flags=TRANSACTIONAL, producer_id=number, producer_epoch=0)
+                ),
+            ),
+        )
+        for number, name in enumerate(("t", "u"))
+    )
+    request = ProduceRequest(transactional_id="a", acks=acks, timeout_ms=1000, topic_data=data)
+    assert error_codes(producer.connection.ask(request, 8)) == expected
+
+
 @pytest.mark.parametrize(("release", "keeps"), [("3.9", True), ("4.0", True), ("4.1", False), ("4.4", False)])
 def test_a_new_producer_keeps_the_start_of_the_last_transaction(release: str, keeps: bool) -> None:
     """TransactionMetadata.completeTransitionTo; measured on 3.9.2, 4.0.0 and 4.4.0."""
@@ -156,6 +190,42 @@ def test_offsets_of_a_transaction_without_them(release: str, expected: list[int]
     assert producer.errors(24, 3) == []
     assert producer.errors(28, 3) == expected
     assert (producer.broker.state.coordinator.group("g") is not None) == makes_group
+
+
+@pytest.mark.parametrize(
+    ("version", "of_no_group", "of_wrong_epochs"),
+    [
+        (5, ErrorCode.ILLEGAL_GENERATION, ErrorCode.ILLEGAL_GENERATION),
+        (6, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH),
+    ],
+)
+def test_offsets_of_a_transaction_and_the_epochs_of_members(
+    version: int, of_no_group: ErrorCode, of_wrong_epochs: ErrorCode
+) -> None:
+    """OffsetMetadataManager.validateTransactionalOffsetCommit of 4.4.0; ConsumerGroup.validateOffsetCommit has no look
+    at instance ids."""
+    producer = Producer()
+    topic_id = producer.broker.state.cluster.topics["t"].topic_id
+
+    def errors(member_id: str, epoch: int, instance_id: str | None = None) -> list[int]:
+        request: Any = producer.request(28, version)
+        topics = tuple(topic.replace(topic_id=topic_id) for topic in request.topics)
+        who = {"member_id": member_id, "generation_id_or_member_epoch": epoch, "group_instance_id": instance_id}
+        return error_codes(producer.connection.ask(request.replace(topics=topics, **who), version))
+
+    assert errors("m", 3) == [of_no_group]
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    joined: Any = producer.connection.ask(join, 1)
+    assert errors("m", joined.member_epoch + 1) == [of_wrong_epochs]
+    assert errors("other", joined.member_epoch) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert errors("m", joined.member_epoch, "i") == errors("", -1) == []
 
 
 def test_offsets_of_a_transaction_whose_metadata_is_too_large_make_the_group() -> None:

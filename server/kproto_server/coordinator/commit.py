@@ -18,6 +18,7 @@ from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
@@ -64,7 +65,7 @@ def commit_error(
     if group.kind != "classic":
         if group.kind == "share":
             return ErrorCode.GROUP_ID_NOT_FOUND
-        return _member_epoch_group_error(group, request, api_version, behavior)
+        return epoch_group_error(group, request, api_version, behavior)
     state = group.state
     if (
         state is GroupState.EMPTY
@@ -102,9 +103,10 @@ def _member_error(
     return ErrorCode.REBALANCE_IN_PROGRESS if completing else 0
 
 
-def _member_epoch_group_error(
-    group: Group, request: OffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
+def epoch_group_error(
+    group: Group, request: OffsetCommitRequest | TxnOffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
 ) -> int:
+    """Return why a group whose members have epochs rejects a commit; 0 if it accepts the commit."""
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
         return 0

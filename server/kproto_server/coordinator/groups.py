@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.clock import Timer
     from kproto_server.coordinator.membership.phases import Phase
     from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
@@ -155,7 +156,7 @@ class Group:
         if member is not None and not member.is_new and self.state in STATES_WITH_HEARTBEAT_BY_COMMIT:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
 
-    def had_partitions(self, request: OffsetCommitRequest) -> bool:
+    def had_partitions(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> bool:
         """Return whether a member of a consumer group has had the partitions of a commit since the commit's epoch."""
         return False
 

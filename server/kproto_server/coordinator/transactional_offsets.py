@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
+from kproto_server.coordinator.commit import MEMBER_EPOCHS, epoch_group_error
 from kproto_server.coordinator.groups import KINDS_WITH_MEMBER_EPOCHS, GroupState
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 
@@ -28,31 +29,40 @@ if TYPE_CHECKING:
     from kproto_server.log_manager.markers import EndMarker
 
 
-def membership_error(group: Group | None, request: TxnOffsetCommitRequest, behavior: CoordinatorBehavior) -> ErrorCode:
-    """Return why a group rejects offsets of a transaction; NONE if it accepts them (OC-52, KIP-447)."""
+GROUP_ERRORS_SINCE = 6
+"""The first version whose clients know GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH."""
+
+
+def membership_error(
+    group: Group | None, request: TxnOffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
+) -> int:
+    """Return why a group rejects offsets of a transaction; 0 if it accepts them (OC-52, KIP-447)."""
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     instance_id = request.group_instance_id
     if group is not None and group.kind == "share":
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group is None or (group.state is GroupState.EMPTY and not group.members):
-        return _error_without_members(group, generation, member_id, behavior)
+        return _error_without_members(group, generation, member_id, api_version, behavior)
     if generation < 0 and member_id == "" and instance_id is None:
         return ErrorCode.NONE
+    if group.kind in KINDS_WITH_MEMBER_EPOCHS:
+        # ConsumerGroup.validateOffsetCommit has no look at instance ids, and none at the version.
+        error = epoch_group_error(group, request, MEMBER_EPOCHS, behavior)
+        is_unknown = error == ErrorCode.STALE_MEMBER_EPOCH and api_version < GROUP_ERRORS_SINCE
+        return ErrorCode.ILLEGAL_GENERATION if is_unknown else error
     if instance_id is not None and group.static_members.get(instance_id, member_id) != member_id:
         return ErrorCode.FENCED_INSTANCE_ID
     if behavior.requires_known_instance_id and instance_id is not None and instance_id not in group.static_members:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    member = group.members.get(member_id)
-    if member is None and (member_id or behavior.requires_known_instance_id):
+    if member_id not in group.members and (member_id or behavior.requires_known_instance_id):
         return ErrorCode.UNKNOWN_MEMBER_ID
-    current = member.epoch if member is not None and group.kind in KINDS_WITH_MEMBER_EPOCHS else group.generation
-    if generation != current and (generation >= 0 or behavior.requires_known_instance_id):
+    if generation != group.generation and (generation >= 0 or behavior.requires_known_instance_id):
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.NONE
 
 
 def _error_without_members(
-    group: Group | None, generation: int, member_id: str, behavior: CoordinatorBehavior
+    group: Group | None, generation: int, member_id: str, api_version: int, behavior: CoordinatorBehavior
 ) -> ErrorCode:
     if not behavior.requires_known_instance_id:
         # Up to 2.8 each value is checked on its own.
@@ -63,7 +73,8 @@ def _error_without_members(
     if generation < 0:
         return ErrorCode.NONE
     if group is None and behavior.is_new_coordinator:
-        return ErrorCode.ILLEGAL_GENERATION
+        knows = api_version >= GROUP_ERRORS_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.UNKNOWN_MEMBER_ID
 
 

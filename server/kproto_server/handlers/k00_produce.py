@@ -139,9 +139,13 @@ def _request_refusal(
     if is_transactional and request.transactional_id is None and behavior.refuses_transactions_without_id:
         return Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if is_transactional and behavior.refuses_several_transactions and _has_several_transactions(prechecked, context):
-        return Refused(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        verifies = request.acks in VALID_ACKS and context.settings.current.bool(
+            "transaction.partition.verification.enable"
         )
+        if verifies or behavior.looks_for_several_transactions_first:
+            return Refused(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+            )
     return None
 
 

@@ -132,7 +132,8 @@ def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> in
     if not coordinator.behavior.is_new_coordinator:
         _make_group(request, context)
     error = _transaction_error(request, context)
-    return error or membership_error(coordinator.group(request.group_id), request, coordinator.behavior)
+    group = coordinator.group(request.group_id)
+    return error or membership_error(group, request, context.api_version, coordinator.behavior)
 
 
 def _make_group(request: TxnOffsetCommitRequest, context: RequestContext) -> None:

@@ -102,6 +102,12 @@ class ProduceBehavior(VersionBehavior):
         return self.at_least(3, 6)
 
     @cached_property
+    def looks_for_several_transactions_first(self) -> bool:
+        """Whether that is the first check of all, with or without `transaction.partition.verification.enable`: from
+        3.8 on, where ReplicaManager.handleProduceAppend makes it (measured on 3.6.2 and 3.9.2)."""
+        return self.at_least(3, 8)
+
+    @cached_property
     def supports_zstd(self) -> bool:
         """Whether records may be compressed with zstd; an unknown codec is an error of its own (KIP-110; measured on
         2.0.1 and 2.1.1)."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.cluster.topics import Topic
     from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.consumer_groups.data import Assignment, ConsumerMember
@@ -124,7 +125,7 @@ class ConsumerGroup(EpochGroup[GroupData]):
 
         return [encode_key(key) for key, _ in tombstones(behavior, self.group_id, self.data)]
 
-    def had_partitions(self, request: OffsetCommitRequest) -> bool:
+    def had_partitions(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> bool:
         member = self.data.members[request.member_id]
         epoch = request.generation_id_or_member_epoch
         for topic in request.topics:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto.records.streams_group_records import StreamsGroupTopologyValue
     from kproto_server.coordinator.streams_groups.data import StreamsMember
 
 
 def had_partitions(
-    topology: StreamsGroupTopologyValue | None, member: StreamsMember, request: OffsetCommitRequest
+    topology: StreamsGroupTopologyValue | None,
+    member: StreamsMember,
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
 ) -> bool:
     """Return whether a member has had the active tasks of all partitions of a commit since the commit's epoch."""
     epoch = request.generation_id_or_member_epoch

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.clock import Timer
     from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -145,7 +146,7 @@ class StreamsGroup(EpochGroup[StreamsData]):
 
         return [encode_key(key) for key, _ in tombstones(self.group_id, self.data)]
 
-    def had_partitions(self, request: OffsetCommitRequest) -> bool:
+    def had_partitions(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> bool:
         from kproto_server.coordinator.streams_groups.commits import had_partitions
 
         member = self.data.members[request.member_id]
