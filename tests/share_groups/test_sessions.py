@@ -12,6 +12,7 @@ from kproto.codes import ErrorCode
 from kproto.headers import request_frame
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
 from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
@@ -97,6 +98,11 @@ def test_a_broker_without_share_groups_does_not_import_them() -> None:
     at = InMemoryBroker(kafka_version="4.1", topics={"t": 1})
     assert at.state.used_share_groups is None
     assert join(at.connect(), "A") == ErrorCode.UNSUPPORTED_VERSION
+    describe = ShareGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
+    described: Any = at.connect().ask(describe, 1)
+    (group,) = described.groups
+    # ShareGroupDescribeRequest.getErrorResponse has no message.
+    assert (group.error_code, group.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
 
 
 def test_a_fetch_whose_acknowledgements_are_fenced_acquires_nothing() -> None:

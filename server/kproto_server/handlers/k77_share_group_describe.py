@@ -35,7 +35,7 @@ def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> Share
 
 def _describe(group_id: str, request: ShareGroupDescribeRequest, context: RequestContext) -> DescribedGroup:
     if not context.share_groups.is_enabled:
-        return refused(NO_GROUP, group_id, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.message)
+        return refused(NO_GROUP, group_id, ErrorCode.UNSUPPORTED_VERSION)
     group = find(NO_GROUP, group_id, "share", context)
     if isinstance(group, DescribedGroup):
         return group

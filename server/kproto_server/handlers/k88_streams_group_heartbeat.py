@@ -55,7 +55,7 @@ def handle(
 
 def _refusal(request: StreamsGroupHeartbeatRequest, context: RequestContext) -> Refusal | None:
     if not context.cluster.features.level(STREAMS_VERSION):
-        return Refusal(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.message)
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION)
     if request.topology is not None:
         refusal = topics_refusal(request.topology, context.kafka_version)
         if refusal is not None:

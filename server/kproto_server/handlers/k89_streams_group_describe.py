@@ -43,7 +43,7 @@ def handle(
 
 def _describe(group_id: str, request: StreamsGroupDescribeRequest, context: RequestContext) -> DescribedGroup:
     if not context.cluster.features.level(STREAMS_VERSION):
-        return refused(DescribedGroup, group_id, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION.message)
+        return refused(DescribedGroup, group_id, ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return refused(DescribedGroup, group_id, ErrorCode.INVALID_GROUP_ID)
     group = find(DescribedGroup, group_id, "streams", context)

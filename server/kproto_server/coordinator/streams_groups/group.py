@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.clock import Timer
+    from kproto_server.cluster.topics import Topic
     from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Member
@@ -51,6 +52,7 @@ class StreamsGroup(EpochGroup[StreamsData]):
         "shutdown_member_id",
         "standby_processes",
         "task_offsets",
+        "topics",
         "warmup_processes",
     )
 
@@ -59,6 +61,8 @@ class StreamsGroup(EpochGroup[StreamsData]):
         super().__init__(group_id, now_ms, "streams", data)
         self.protocol_type: str | None = PROTOCOL_TYPE
         self.subscribed_topics = frozenset()
+        self.topics: Mapping[str, Topic] = {}
+        """The topics of the cluster, by name."""
         self.configured: ConfiguredTopology | None = None
         """The topology, configured with the existing topics."""
         self.creation_problems: dict[str, tuple[str, int]] = {}
@@ -150,7 +154,7 @@ class StreamsGroup(EpochGroup[StreamsData]):
         from kproto_server.coordinator.streams_groups.commits import had_partitions
 
         member = self.data.members[request.member_id]
-        return had_partitions(self.data.topology, member, request)
+        return had_partitions(self.data.topology, member, request, self.topics)
 
 
 def _state_of(data: StreamsData) -> GroupState:

@@ -161,7 +161,9 @@ def _group(
     if not joins:
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
     epoch = coordinator.behavior.first_group_epoch
-    return StreamsGroup(group_id, now_ms, StreamsData(epoch=epoch, assignment_epoch=epoch))
+    new = StreamsGroup(group_id, now_ms, StreamsData(epoch=epoch, assignment_epoch=epoch))
+    new.topics = coordinator.topics
+    return new
 
 
 def _member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsMember, StreamsData] | Refusal:
