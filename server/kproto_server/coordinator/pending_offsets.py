@@ -137,6 +137,10 @@ class PendingOffsets:
     def __contains__(self, key: OffsetKey) -> bool:
         return key in self._producer_counts
 
+    def get(self, producer_id: int, key: OffsetKey) -> PendingOffset | None:
+        """Return the pending offset of a producer's transaction, if there is one."""
+        return self._producers.get(producer_id, {}).get(key)
+
     def __iter__(self) -> Iterator[tuple[int, OffsetKey, PendingOffset]]:
         for producer_id, of_producer in self._producers.items():
             for key, pending in of_producer.items():

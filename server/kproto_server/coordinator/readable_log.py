@@ -1,8 +1,9 @@
 """`__consumer_offsets` of a broker that keeps everything in memory: its records are made when a client reads it.
 
 Theory of operation. Without a data directory commits make no records, as the tables have everything and most offsets
-topics are never read. The first read makes records as if the log had just been compacted: each group as it is, and the
-newest offset of each partition. From then on each change is appended to the log as well, as on disk.
+topics are never read. The first read makes records as if the log had just been compacted: each group as it is, the
+newest offset of each partition, and the offsets of open transactions. From then on each change is appended to the log
+as well, as on disk.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ from typing import TYPE_CHECKING
 from kproto.records.partitioning import partition_for
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
+from kproto_server.coordinator.epoch_groups.group import EpochGroup
 from kproto_server.coordinator.groups import NO_GENERATION, GroupState
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.groups import group_batch
+from kproto_server.coordinator.transactional_offsets import transactional
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kproto_server.clock import Clock
     from kproto_server.cluster.topics import Topic
-    from kproto_server.coordinator.change_log import Change
+    from kproto_server.coordinator.change_log import Batch, Change
     from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.groups import Group
     from kproto_server.log_manager.log_manager import LogManager
 
+STEP_RECORDS = 200
+"""Records that are written in one step: 10 ms."""
 WRITTEN_STATES = (GroupState.EMPTY, GroupState.STABLE)
-"""The states in which a group has a record; a rebalance writes one when it ends."""
 
 
 class ReadableChangeLog(MemoryChangeLog):
@@ -36,6 +43,8 @@ class ReadableChangeLog(MemoryChangeLog):
         self._topic = topic
         self._log_manager = log_manager
         self._clock = clock
+        self.images: Iterator[None] = iter(())
+        """Writes what was there before, in steps; each reader takes the next ones."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         if partition != V0_PARTITION:
@@ -51,15 +60,55 @@ class ReadableChangeLog(MemoryChangeLog):
         self._log_manager.wrote_to_memory(len(batch))
 
 
-def make_offsets_topic_readable(coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager) -> None:
-    """Write the present groups and offsets to the offsets topic, and append all changes to it from now on."""
+def make_offsets_topic_readable(
+    coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager
+) -> ReadableChangeLog:
+    """Append all changes to the offsets topic from now on; return the log, which has the other records to come."""
     log = ReadableChangeLog(topic, log_manager, coordinator.clock)
-    count, behavior = len(topic.partitions), coordinator.behavior
-    now_ms = coordinator.clock.now_ms()
-    for group in coordinator.groups:
-        if group.generation > NO_GENERATION and group.protocol_type is not None and group.state in WRITTEN_STATES:
-            log.write(partition_for(group.group_id, count), *group_batch(group, now_ms, behavior))
-    for group_id in sorted(coordinator.offsets.group_ids()):
-        entries = [(name, list(offsets.items())) for name, offsets in coordinator.offsets.of_group(group_id).items()]
-        log.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, behavior))
     coordinator.log = log
+    log.images = _images(coordinator, log, len(topic.partitions))
+    return log
+
+
+def _images(coordinator: GroupCoordinator, log: ReadableChangeLog, count: int) -> Iterator[None]:
+    """Write the groups and offsets that were there before, in steps, each as it is by then."""
+    record_count = 0
+    for partition, batch in _batches(coordinator, count):
+        log.write(partition, *batch)
+        record_count += batch[1]
+        if record_count >= STEP_RECORDS:
+            record_count = 0
+            yield
+            if coordinator.log is not log:
+                return  # the topic was deleted between two steps
+
+
+def _batches(coordinator: GroupCoordinator, count: int) -> Iterator[tuple[int, Batch]]:
+    """Yield the batch of each group and of its offsets, with its partition; ``count``: of all partitions."""
+    behavior, clock = coordinator.behavior, coordinator.clock
+    for group_id in [group.group_id for group in coordinator.groups]:
+        group = coordinator.groups.get(group_id)
+        partition = partition_for(group_id, count)
+        if isinstance(group, EpochGroup):
+            new = group.new_data(behavior.first_group_epoch)
+            yield partition, group.change_batch(coordinator, new, group.data, clock.now_ms())
+        elif group is not None and _has_record(group):
+            yield partition, group_batch(group, clock.now_ms(), behavior)
+    for group_id in sorted(coordinator.offsets.group_ids()):
+        for name, offsets in coordinator.offsets.of_group(group_id).items():
+            rows = list(offsets.items())
+            for start in range(0, len(rows), STEP_RECORDS):
+                entries = [(name, rows[start : start + STEP_RECORDS])]
+                yield partition_for(group_id, count), commit_batch(group_id, entries, clock.now_ms(), behavior)
+    for partition, pending in list(coordinator.pending_offsets.items()):
+        for producer_id, key, offset in list(pending):
+            if pending.get(producer_id, key) is not offset:
+                continue  # the transaction ended between two steps
+            group_id, name, index = key
+            batch = commit_batch(group_id, [(name, [(index, offset.stored)])], clock.now_ms(), behavior)
+            yield partition, transactional(batch, producer_id, pending.epochs[producer_id])
+
+
+def _has_record(group: Group) -> bool:
+    """Return whether a classic group has a record: a rebalance writes one when it ends."""
+    return group.generation > NO_GENERATION and group.protocol_type is not None and group.state in WRITTEN_STATES

@@ -98,7 +98,7 @@ def add_offsets(
         from kproto_server.coordinator.offsets_log.commits import commit_batch
 
         compression = offsets_compression(coordinator.settings.current)
-        batch = _transactional(
+        batch = transactional(
             commit_batch(group_id, entries, now_ms, coordinator.behavior, compression), producer_id, producer_epoch
         )
     pending = coordinator.pending_offsets.setdefault(partition, PendingOffsets())
@@ -121,7 +121,7 @@ def add_offsets(
     coordinator.append(partition, Change(group_id, settle), *batch)
 
 
-def _transactional(batch: Batch, producer_id: int, producer_epoch: int) -> Batch:
+def transactional(batch: Batch, producer_id: int, producer_epoch: int) -> Batch:
     """Return a batch as part of a producer's transaction (OC-55)."""
     from kproto.records.batch_header import CHECKED, CHECKED_FROM, TRANSACTIONAL
     from kproto_server.coordinator.offsets_log.batches import with_checksum

@@ -7,29 +7,64 @@ from typing import TYPE_CHECKING, TypeVar
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.cluster.topics import NO_LEADER
+from kproto_server.deferred import in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 
+    from kproto.message import Response
     from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.cluster.topics import Partition
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 EndpointT = TypeVar("EndpointT")
+ResultT = TypeVar("ResultT", bound="Response | DelayedOperation")
 
 
-def topic_to_read(name: str, context: RequestContext) -> Topic | None:
-    """Return a topic whose records a client reads; the records of an in-memory offsets topic are built first."""
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC))
+
+
+def with_records(
+    names: Iterable[str], context: RequestContext, respond: Callable[[], ResultT]
+) -> ResultT | DelayedOperation:
+    """Respond to a request that reads these topics, once the internal ones among them have their records."""
+    internal = INTERNAL_TOPICS.intersection(names)
+    if not internal:
+        return respond()
+
+    def steps() -> Generator[None, None, ResultT]:
+        yield from make_records(internal, context)
+        return respond()
+
+    return in_slices(steps(), context.now_ms)
+
+
+def make_records(names: Iterable[str], context: RequestContext) -> Iterator[None]:
+    """Make the records of internal topics in memory, in steps. Their first reader has them made: few tests read them.
+
+    Several readers share the steps, so that each sees all records.
+    """
+    for name in sorted(INTERNAL_TOPICS.intersection(names)):
+        # No `yield from`: a client that goes would end the steps for the others.
+        for _ in _images(name, context):
+            yield
+
+
+def _images(name: str, context: RequestContext) -> Iterable[None]:
     topic = context.cluster.topic(name)
-    if name == OFFSETS_TOPIC and topic is not None and not context.coordinator.log.keeps:
-        from kproto_server.coordinator.readable_log import make_offsets_topic_readable
+    if topic is None:
+        return ()
+    if name == TRANSACTION_TOPIC:
+        return context.transactions.make_readable(context.now_ms)
+    if name == SHARE_STATE_TOPIC:
+        return context.share_groups.store.make_readable(context.now_ms)
+    from kproto_server.coordinator.readable_log import ReadableChangeLog, make_offsets_topic_readable
 
-        make_offsets_topic_readable(context.coordinator, topic, context.log_manager)
-    elif name == TRANSACTION_TOPIC and topic is not None:
-        context.transactions.make_readable(context.now_ms)
-    elif name == SHARE_STATE_TOPIC and topic is not None:
-        context.share_groups.store.make_readable(context.now_ms)
-    return topic
+    log = context.coordinator.log
+    if not log.keeps:
+        return make_offsets_topic_readable(context.coordinator, topic, context.log_manager).images
+    return log.images if isinstance(log, ReadableChangeLog) else ()
 
 
 def partition_error(partition: Partition) -> ErrorCode:

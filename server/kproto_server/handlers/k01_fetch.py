@@ -34,14 +34,14 @@ from kproto.messages.k01_fetch import (
 from kproto.messages.k01_fetch import PartitionData as PartitionResponse
 from kproto.records.compression import Compression
 from kproto_server.deferred import Completion, DelayedOperation, at_turn
-from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, topic_to_read
+from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, with_records
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.partition_log.log_config import log_config
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.fetch_sessions import FetchSession
@@ -135,6 +135,14 @@ class FetchBehavior(VersionBehavior):
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
+    names: Iterable[str] = [topic.topic for topic in request.topics]
+    if context.api_version >= IDS_SINCE:
+        topics = [context.cluster.topic_by_id(topic.topic_id) for topic in request.topics]
+        names = [topic.name for topic in topics if topic is not None]
+    return with_records(names, context, lambda: _handle(request, context))
+
+
+def _handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
     fetch = _begin(request, context)
     if isinstance(fetch, ErrorCode):
         return FetchResponse(error_code=fetch, responses=())
@@ -209,9 +217,8 @@ class Fetch:
     def _topic(self, requested: RequestedPartition) -> Topic | None:
         context = self.context
         if context.api_version < IDS_SINCE:
-            return topic_to_read(requested.topic, context)
-        topic = context.cluster.topic_by_id(requested.topic_id)
-        return topic and topic_to_read(topic.name, context)
+            return context.cluster.topic(requested.topic)
+        return context.cluster.topic_by_id(requested.topic_id)
 
     def partitions(self) -> Iterator[Partition]:
         """Yield the partitions that exist."""

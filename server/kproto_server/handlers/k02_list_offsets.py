@@ -18,7 +18,7 @@ from kproto.messages.k02_list_offsets import (
 )
 from kproto.records.batches import read_batches
 from kproto_server.deferred import CloseConnection, in_slices
-from kproto_server.handlers._partitions import leader_error, topic_to_read
+from kproto_server.handlers._partitions import leader_error, make_records
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
 
 
 def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[None, None, ListOffsetsResponse]:
+    yield from make_records([topic.name for topic in request.topics], context)
     budget = ReadBudget()
     topics = []
     for topic in request.topics:
@@ -140,7 +141,7 @@ def _partition(
 ) -> ListOffsetsPartitionResponse:
     if requested.timestamp < 0 and _is_refused(requested.timestamp, context):
         return _refused(requested.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-    topic = topic_to_read(topic_name, context)
+    topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(requested.partition_index)) or None
     error = leader_error(partition, context.node.node_id, requested.current_leader_epoch)
     if error or partition is None:

@@ -17,10 +17,11 @@ from kproto.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from kproto_server.handlers._partitions import end_of_epoch, leader_error, topic_to_read
+from kproto_server.handlers._partitions import end_of_epoch, leader_error, with_records
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 
@@ -33,7 +34,13 @@ class EpochBehavior(VersionBehavior):
         return not self.at_least(2, 0)
 
 
-def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+def handle(
+    request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse | DelayedOperation:
+    return with_records([topic.topic for topic in request.topics], context, lambda: _response(request, context))
+
+
+def _response(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
@@ -46,7 +53,7 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
 
 
 def _partition(topic_name: str, requested: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
-    topic = topic_to_read(topic_name, context)
+    topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(requested.partition)) or None
     error = leader_error(partition, context.node.node_id, requested.current_leader_epoch)
     end = None if error or partition is None else end_of_epoch(partition, requested.leader_epoch)

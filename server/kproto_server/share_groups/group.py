@@ -31,8 +31,12 @@ class ShareGroup(EpochGroup[ShareData]):
     __slots__ = ()
 
     def __init__(self, group_id: str, now_ms: int, first_epoch: int) -> None:
-        super().__init__(group_id, now_ms, "share", ShareData(epoch=first_epoch, assignment_epoch=first_epoch))
+        super().__init__(group_id, now_ms, "share", self.new_data(first_epoch))
         self.protocol_type: str | None = PROTOCOL_TYPE
+
+    @staticmethod
+    def new_data(first_epoch: int) -> ShareData:
+        return ShareData(epoch=first_epoch, assignment_epoch=first_epoch)
 
     def record_keys(self, behavior: OffsetsLogBehavior) -> list[bytes]:
         """Return the keys of an Empty group."""
@@ -46,12 +50,18 @@ class ShareGroup(EpochGroup[ShareData]):
         ]
 
     def change_batch(
-        self, coordinator: GroupCoordinator, data: ShareData, now_ms: int, *, removes_classic: bool
+        self,
+        coordinator: GroupCoordinator,
+        before: ShareData,
+        after: ShareData,
+        now_ms: int,
+        *,
+        removes_classic: bool = False,
     ) -> Batch:
         from kproto_server.coordinator.epoch_groups.batches import change_batch
         from kproto_server.share_groups.group_records import changes
 
-        pairs = changes(self.group_id, self.logged, data)
+        pairs = changes(self.group_id, before, after)
         return change_batch(coordinator, self.group_id, pairs, now_ms, removes_classic=removes_classic)
 
     def apply(self, data: ShareData, now_ms: int) -> None:

@@ -28,7 +28,7 @@ from kproto_server.share_groups.share_states import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Refusal
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from kproto_server.share_groups.pruning import StateTopicPruning
     from kproto_server.share_groups.version_behavior import ShareBehavior
 
+STEP_RECORDS = 200
+"""Records that are made for a reader in one step: 10 ms."""
 UPDATES_SETTING = "share.coordinator.snapshot.update.records.per.snapshot"
 
 
@@ -66,6 +68,7 @@ class ShareStateStore:
         self._pruning: StateTopicPruning | None = None
         self._is_readable = False
         """Whether a client has read `__share_group_state`, which has records from then on."""
+        self._images: Iterator[None] = iter(())
 
     def partition_of(self, key: SharePartitionKey) -> Partition | None:
         """Return the partition of a share partition in `__share_group_state`; None: there is no such topic."""
@@ -184,19 +187,27 @@ class ShareStateStore:
         self.states.clear()
         self._newest.clear()
         self.unavailable.clear()
-        self._is_readable = False
+        self._is_readable, self._images = False, iter(())
         if self._pruning is not None:
             self._pruning.snapshot_offsets.clear()
 
-    def make_readable(self, now_ms: int) -> None:
-        """Write the records of a `__share_group_state` in memory, as if each state had a new snapshot.
+    def make_readable(self, now_ms: int) -> Iterator[None]:
+        """Return the steps that write the records of a `__share_group_state` in memory, as if each state had a new
+        snapshot; several readers share them.
 
-        From then on each change is appended, as on disk. Most brokers of tests are never asked for them.
+        From now on each change is appended, as on disk. Most brokers of tests are never asked for them.
         """
         if self._log_manager.directory is None and not self._is_readable:
             self._is_readable = True
-            for key, state in list(self.states.items()):
-                self._append(key, state, None, now_ms, lambda error: None)
+            self._images = self._write_all(now_ms)
+        return self._images
+
+    def _write_all(self, now_ms: int) -> Iterator[None]:
+        for number, key in enumerate(list(self.states), 1):
+            if key in self.states:
+                self._append(key, self.states[key], None, now_ms, lambda error: None)
+            if number % STEP_RECORDS == 0:
+                yield
 
     def _latest(self, key: SharePartitionKey) -> ShareState | None:
         return self._newest[key] if key in self._newest else self.states.get(key)

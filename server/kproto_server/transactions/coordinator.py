@@ -224,9 +224,9 @@ class TransactionCoordinator:
         self.loaded([Transaction(transactional_id, one) for transactional_id, one in values.items()])
         self.ending.finish(now_ms)
 
-    def make_readable(self, now_ms: int) -> None:
-        """Have `__transaction_state` contain records, because a client reads it."""
-        self.log.make_readable(self.transactions.values(), now_ms)
+    def make_readable(self, now_ms: int) -> Iterator[None]:
+        """Return the steps after which `__transaction_state` has its records, because a client reads it."""
+        return self.log.make_readable(self.transactions, now_ms)
 
     def forget(self) -> None:
         """Drop all transactional ids: their topic was deleted, or the broker is reset."""

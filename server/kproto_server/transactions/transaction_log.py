@@ -12,7 +12,7 @@ from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator, Mapping
 
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition
@@ -27,6 +27,8 @@ LOG_ERRORS = {
     int(ErrorCode.MESSAGE_TOO_LARGE): int(ErrorCode.UNKNOWN_SERVER_ERROR),
 }
 """The errors of requests whose change the log cannot write, by the error of the write."""
+STEP_RECORDS = 200
+"""Records that are made for a reader in one step: 10 ms."""
 FLEXIBLE_VALUES = 1
 """The version of the values in `__transaction_state` with `transaction.version` 1 and later (KIP-890)."""
 
@@ -46,6 +48,7 @@ class TransactionLog:
         self._log_manager = log_manager
         self._is_readable = False
         """Whether a client has read `__transaction_state`, which has records from then on."""
+        self._images: Iterator[None] = iter(())
 
     # Which node coordinates a transactional id.
 
@@ -144,17 +147,26 @@ class TransactionLog:
         batch = transaction_batch(transactional_id, values, now_ms, value_version)
         append_record(self._log_manager, self._groups.log, topic, partition, batch, now_ms, settle)
 
-    def make_readable(self, transactions: Iterable[Transaction], now_ms: int) -> None:
-        """Write the records of a `__transaction_state` in memory, as if the log had just been compacted.
+    def make_readable(self, transactions: Mapping[str, Transaction], now_ms: int) -> Iterator[None]:
+        """Return the steps that write the records of a `__transaction_state` in memory, as if the log had just been
+        compacted; several readers share them.
 
-        From then on each change is appended, as on disk. Most brokers of tests are never asked for them.
+        From now on each change is appended, as on disk. Most brokers of tests are never asked for them.
         """
         if self._log_manager.directory is None and not self._is_readable:
             self._is_readable = True
-            for transaction in transactions:
-                self.write(transaction.transactional_id, transaction.values, now_ms)
+            self._images = self._write_all(transactions, now_ms)
+        return self._images
+
+    def _write_all(self, transactions: Mapping[str, Transaction], now_ms: int) -> Iterator[None]:
+        for number, transactional_id in enumerate(list(transactions), 1):
+            transaction = transactions.get(transactional_id)
+            if transaction is not None:
+                self.write(transactional_id, transaction.values, now_ms)
+            if number % STEP_RECORDS == 0:
+                yield
 
     def forget(self) -> None:
         """Note that the topic has no records any more."""
         self.unavailable.clear()
-        self._is_readable = False
+        self._is_readable, self._images = False, iter(())

@@ -43,6 +43,10 @@ class ConsumerGroup(EpochGroup[GroupData]):
         self.has_expressions: bool = False
         """Whether any member subscribes by a regular expression."""
 
+    @staticmethod
+    def new_data(first_epoch: int) -> GroupData:
+        return GroupData(epoch=first_epoch, assignment_epoch=first_epoch)
+
     def apply(self, data: GroupData, now_ms: int) -> None:
         """Replace the data, and all that follows from them."""
         before = self.data.members
@@ -96,12 +100,18 @@ class ConsumerGroup(EpochGroup[GroupData]):
         return GroupState.RECONCILING
 
     def change_batch(
-        self, coordinator: GroupCoordinator, data: GroupData, now_ms: int, *, removes_classic: bool
+        self,
+        coordinator: GroupCoordinator,
+        before: GroupData,
+        after: GroupData,
+        now_ms: int,
+        *,
+        removes_classic: bool = False,
     ) -> Batch:
         from kproto_server.coordinator.consumer_groups.records import changes
         from kproto_server.coordinator.epoch_groups.batches import change_batch
 
-        pairs = changes(coordinator, self.group_id, self.logged, data)
+        pairs = changes(coordinator, self.group_id, before, after)
         return change_batch(coordinator, self.group_id, pairs, now_ms, removes_classic=removes_classic)
 
     def is_owned(self, topic_id: bytes, index: int) -> bool:

@@ -109,8 +109,7 @@ def _group(
     if group is None or (joins and group.kind == "classic" and group.is_empty):
         if not joins:
             return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-        epoch = coordinator.behavior.first_group_epoch
-        new = ConsumerGroup(group_id, now_ms, GroupData(epoch=epoch, assignment_epoch=epoch))
+        new = ConsumerGroup(group_id, now_ms, ConsumerGroup.new_data(coordinator.behavior.first_group_epoch))
         new.topics = coordinator.topics
         return new
     if joins and group.kind == "classic":

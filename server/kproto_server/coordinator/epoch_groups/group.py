@@ -67,6 +67,11 @@ class EpochGroup(Group, Generic[DataT]):
         self.in_flight: dict[Write, DataT] = {}
         """The data of the changes that the log has not settled, in its order."""
 
+    @staticmethod
+    def new_data(first_epoch: int) -> DataT:
+        """Return the data of a new group, of which nothing is in the log."""
+        raise NotImplementedError
+
     def apply(self, data: DataT, now_ms: int) -> None:
         """Replace the data, and all that follows from them."""
         raise NotImplementedError
@@ -85,8 +90,10 @@ class EpochGroup(Group, Generic[DataT]):
             data = its_data
         return data
 
-    def change_batch(self, coordinator: GroupCoordinator, data: DataT, now_ms: int, *, removes_classic: bool) -> Batch:
-        """Return the batch of the change from `logged` to ``data``, and the number of its records.
+    def change_batch(
+        self, coordinator: GroupCoordinator, before: DataT, after: DataT, now_ms: int, *, removes_classic: bool = False
+    ) -> Batch:
+        """Return the batch of a change of the data, and the number of its records.
 
         ``removes_classic``: whether it begins with the tombstone of a classic group.
         """

@@ -39,7 +39,7 @@ def write(coordinator: GroupCoordinator, group: EpochGroup[DataT], data: DataT, 
     batch = NO_BATCH
     if coordinator.log.keeps:
         removes_classic = registered is not None and registered is not group
-        batch = group.change_batch(coordinator, data, now_ms, removes_classic=removes_classic)
+        batch = group.change_batch(coordinator, logged, data, now_ms, removes_classic=removes_classic)
     group.apply(data, now_ms)
     group.logged = data
     if coordinator.log.keeps and batch is NO_BATCH:

@@ -87,6 +87,10 @@ class StreamsGroup(EpochGroup[StreamsData]):
         self.topics_version: int = -1
         self.task_offsets.clear()
 
+    @staticmethod
+    def new_data(first_epoch: int) -> StreamsData:
+        return StreamsData(epoch=first_epoch, assignment_epoch=first_epoch)
+
     def apply(self, data: StreamsData, now_ms: int) -> None:
         """Replace the data, and all that follows from them."""
         before = self.data.members
@@ -136,12 +140,18 @@ class StreamsGroup(EpochGroup[StreamsData]):
             self.static_members[member.group_instance_id] = member.member_id
 
     def change_batch(
-        self, coordinator: GroupCoordinator, data: StreamsData, now_ms: int, *, removes_classic: bool
+        self,
+        coordinator: GroupCoordinator,
+        before: StreamsData,
+        after: StreamsData,
+        now_ms: int,
+        *,
+        removes_classic: bool = False,
     ) -> Batch:
         from kproto_server.coordinator.epoch_groups.batches import change_batch
         from kproto_server.coordinator.streams_groups.records import changes
 
-        pairs = changes(coordinator.behavior, self.group_id, self.logged, data)
+        pairs = changes(coordinator.behavior, self.group_id, before, after)
         return change_batch(coordinator, self.group_id, pairs, now_ms, removes_classic=removes_classic)
 
     def record_keys(self, behavior: OffsetsLogBehavior) -> list[bytes]:
