@@ -6,6 +6,7 @@ import pytest
 
 from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
 from kproto_server.coordinator.consumer_groups.uneven_subscriptions import assign_evenly
+from kproto_server.coordinator.epoch_groups.assigning import at_once
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.record_transcripts import new_kproto
 from tests.consumer_groups.transcripts import MIXED_SETTINGS_SINCE_4_3, SETTINGS, TOPICS
@@ -19,7 +20,7 @@ def test_topics_of_equal_rank_have_the_order_of_kafkas_uuids() -> None:
     """UniformHeterogeneousAssignmentBuilder.topicComparator ends with Uuid.compareTo, which compares signed numbers."""
     both, one = (POSITIVE, NEGATIVE), (OTHER,)
     members = {name: MemberSpec(topics, {}, None) for name, topics in (("A", both), ("B", both), ("C", one))}
-    assert assign_evenly(members, dict.fromkeys((NEGATIVE, POSITIVE, OTHER), 1)) == {
+    assert at_once(assign_evenly(members, dict.fromkeys((NEGATIVE, POSITIVE, OTHER), 1))) == {
         "A": {NEGATIVE: frozenset({0})},
         "B": {POSITIVE: frozenset({0})},
         "C": {OTHER: frozenset({0})},
@@ -54,6 +55,6 @@ def test_an_assignment_costs_as_much_as_its_partitions() -> None:
         topics: tuple[bytes, ...] = tuple(CountedId(number.to_bytes(16, "big")) for number in range(topic_count))
         target = dict.fromkeys(topics, frozenset({0}))
         members = {"A": MemberSpec(topics, target), "B": MemberSpec(topics[1:], {})}
-        return count_steps(lambda: assign_evenly(members, dict.fromkeys(topics, 1)))
+        return count_steps(lambda: at_once(assign_evenly(members, dict.fromkeys(topics, 1))))
 
     assert growth(steps) < GROWTH_MAX

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from kproto_server.coordinator.epoch_groups.assigning import at_once
 from kproto_server.deferred import DelayedOperation
 from kproto_server.share_groups import members
 from kproto_server.share_groups.assignor import assign
@@ -43,8 +44,8 @@ def steps_of_assignor(topic_count: int, *, is_even: bool) -> int:
     topics = [number.to_bytes(16, "big") for number in range(topic_count)]
     initialized = {topic_id: TopicPartitions("t", frozenset((0, 1))) for topic_id in topics}
     subscriptions = {"A": tuple(topics), "B": tuple(topics if is_even else topics[1:])}
-    before = assign(subscriptions, initialized, {})
-    return count_steps(lambda: assign({**subscriptions, "C": tuple(topics)}, initialized, before))
+    before = at_once(assign(subscriptions, initialized, {}))
+    return count_steps(lambda: at_once(assign({**subscriptions, "C": tuple(topics)}, initialized, before)))
 
 
 def test_a_heartbeat_costs_as_much_as_its_topics() -> None:
@@ -75,10 +76,39 @@ def begin_states(monkeypatch: pytest.MonkeyPatch, *, ends_group: bool) -> tuple[
 
 def test_the_states_of_many_partitions_begin_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, at = begin_states(monkeypatch, ends_group=False)
-    assert counts == [5, 10, 12]
+    assert counts == [5, 10, 12, 12]
     group = at.state.share_groups.members.known("g")
     assert group is not None
     assert [sorted(topic.partitions) for topic in group.data.initialized.values()] == [list(range(12))]
+
+
+def test_a_group_gets_the_partitions_of_all_slices_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change of its partitions writes all of them."""
+    writes: list[int] = []
+    write = members.ShareMembers.write
+
+    def noted(self: members.ShareMembers, group: Any, data: Any, now_ms: int) -> Any:
+        writes.append(sum(len(topic.partitions) for topic in data.initialized.values()))
+        return write(self, group, data, now_ms)
+
+    monkeypatch.setattr(members.ShareMembers, "write", noted)
+    begin_states(monkeypatch, ends_group=False)
+    assert writes == [0, 12]
+
+
+def test_other_heartbeats_do_not_begin_states_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "SLICE_PARTITIONS", 5)
+    at = InMemoryBroker(kafka_version="4.4", topics={"t": 12})
+    for name in ("__consumer_offsets", "__share_group_state"):
+        at.state.cluster.ensure_internal_topic(name, at.clock.now_ms())
+    request = ShareGroupHeartbeatRequest(group_id="g", member_id="A", member_epoch=0, subscribed_topic_names=("t",))
+    first: Any = ask(at.state, request, 1)
+    assert isinstance(first, DelayedOperation)
+    other: Any = ask(at.state, request.replace(member_id="B"), 1)
+    assert not isinstance(other, DelayedOperation)
+    del first  # its client has gone
+    again: Any = ask(at.state, request.replace(member_id="C"), 1)
+    assert isinstance(again, DelayedOperation)
 
 
 def test_a_group_that_ends_between_slices_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def hash_of(hashes: Mapping[str, int]) -> int:
     """Return the hash of topics from the hash of each, by name; 0 for no topics."""
     if not hashes:
         return 0
-    return _xxh3(b"".join([struct.pack("<q", hashes[name]) for name in sorted(hashes)]))
+    return _xxh3()(b"".join([struct.pack("<q", hashes[name]) for name in sorted(hashes)]))
 
 
 TOPICS_MAX = 1 << 15
@@ -51,19 +51,26 @@ TOPICS_MAX = 1 << 15
 @lru_cache(maxsize=TOPICS_MAX)
 def topic_hash(name: str, topic_id: bytes, racks: tuple[tuple[str, ...], ...]) -> int:
     """Return the hash of a topic. ``racks``: of each partition those of its replicas, sorted."""
-    parts = [MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), struct.pack("<i", len(racks))]
+    return _xxh3()(b"".join([MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), _racks_part(racks)]))
+
+
+@lru_cache(maxsize=256)
+def _racks_part(racks: tuple[tuple[str, ...], ...]) -> bytes:
+    """Return what the hash reads of partitions: topics have the few lists of racks that a cluster has."""
+    parts = [struct.pack("<i", len(racks))]
     for index, of_partition in enumerate(racks):
         parts.append(struct.pack("<i", index))
         for rack in of_partition:
             parts += (struct.pack("<i", _length(rack)), _text(rack))
-    return _xxh3(b"".join(parts))
+    return b"".join(parts)
 
 
-def _xxh3(data: bytes) -> int:
-    """Return the hash of 64 bits as a signed number, as in Java."""
+@lru_cache(maxsize=1)
+def _xxh3() -> Callable[[bytes], int]:
+    """Return the function that hashes bytes to a signed number of 64 bits, as in Java."""
     from xxhash import xxh3_64_digest
 
-    return int.from_bytes(xxh3_64_digest(data), "big", signed=True)
+    return lambda data: int.from_bytes(xxh3_64_digest(data), "big", signed=True)
 
 
 def _racks(replicas: Iterable[int], rack_of: Callable[[int], str | None]) -> tuple[str, ...]:

@@ -10,18 +10,29 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.consumer_groups.heartbeat import HeartbeatResult, heartbeat
 from kproto_server.coordinator.consumer_groups.limits import consumer_limits_of
 from kproto_server.coordinator.consumer_groups.requests import request_error
-from kproto_server.coordinator.epoch_groups.requests import Client
+from kproto_server.coordinator.epoch_groups.requests import TOPICS_OF_TURN, Client
 from kproto_server.coordinator.write_errors import group_write_error
+from kproto_server.deferred import in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-    from kproto_server.deferred import DeferredResponse
+    from kproto_server.deferred import DeferredResponse, DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 
 def handle(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext
-) -> ConsumerGroupHeartbeatResponse | DeferredResponse:
+) -> ConsumerGroupHeartbeatResponse | DeferredResponse | DelayedOperation:
+    return in_slices(_steps(request, context), context.now_ms)
+
+
+def _steps(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> Generator[None, None, ConsumerGroupHeartbeatResponse | DeferredResponse]:
+    if len(request.subscribed_topic_names or ()) > TOPICS_OF_TURN:
+        yield
     coordinator = context.coordinator
     if not coordinator.behavior.has_consumer_groups:
         return _refused(ErrorCode.UNSUPPORTED_VERSION, None)
@@ -42,6 +53,8 @@ def handle(
             return _refused(write_error, ErrorCode(write_error).message)
         return _accepted(result)
 
+    if len(result.assignment or ()) > TOPICS_OF_TURN:
+        yield
     return coordinator.log.then(respond)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k76_share_group_heartbeat import Assignment, ShareGroupHeartbeatResponse, TopicPartitions
 from kproto_server.cluster.topics import Refusal
-from kproto_server.coordinator.epoch_groups.requests import LEAVE_EPOCH, Client
+from kproto_server.coordinator.epoch_groups.requests import LEAVE_EPOCH, TOPICS_OF_TURN, Client
 from kproto_server.coordinator.write_errors import group_write_error
 from kproto_server.deferred import in_slices
 from kproto_server.handlers._share_requests import is_valid
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 def handle(
     request: ShareGroupHeartbeatRequest, context: RequestContext
 ) -> ShareGroupHeartbeatResponse | DeferredResponse | DelayedOperation:
+    return in_slices(_steps(request, context), context.now_ms)
+
+
+def _steps(
+    request: ShareGroupHeartbeatRequest, context: RequestContext
+) -> Generator[None, None, ShareGroupHeartbeatResponse | DeferredResponse]:
+    if len(request.subscribed_topic_names or ()) > TOPICS_OF_TURN:
+        yield
     coordinator, groups = context.coordinator, context.share_groups
     if not groups.is_enabled:
         return _refused(ErrorCode.UNSUPPORTED_VERSION, None)
@@ -47,12 +55,11 @@ def handle(
             return _refused(write_error, ErrorCode(write_error).message)
         return _accepted(request.member_id, result)
 
-    def steps() -> Generator[None, None, ShareGroupHeartbeatResponse | DeferredResponse]:
-        if group is not None and result.epoch != LEAVE_EPOCH:
-            yield from groups.members.initialize(group)
-        return coordinator.log.then(respond)
-
-    return in_slices(steps(), context.now_ms)
+    if len(result.assignment or ()) > TOPICS_OF_TURN:
+        yield
+    if group is not None and result.epoch != LEAVE_EPOCH:
+        yield from groups.members.initialize(group)
+    return coordinator.log.then(respond)
 
 
 def _accepted(member_id: str, result: HeartbeatResult) -> ShareGroupHeartbeatResponse:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from kproto.jvm.arithmetic import java_hash
 from kproto.jvm.hash_map import in_hash_order
+from kproto_server.coordinator.epoch_groups.assigning import Pace
 from kproto_server.share_groups.data import NO_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from kproto_server.share_groups.data import Assignment, TopicPartitions
 
@@ -26,11 +27,12 @@ def assign(
     subscriptions: Mapping[str, tuple[bytes, ...]],
     initialized: Mapping[bytes, TopicPartitions],
     before: Mapping[str, Assignment],
-) -> dict[str, Assignment]:
-    """Return the target of each member: initialized partitions of its topics.
+) -> Generator[None, None, dict[str, Assignment]]:
+    """Return the target of each member, initialized partitions of its topics, computed in steps.
 
     ``subscriptions``: topic ids by member; ``before``: the targets until now.
     """
+    pace = Pace()
     members = in_hash_order(subscriptions, java_hash)
     subscribers: dict[bytes, list[str]] = {}
     held: dict[bytes, dict[str, Sequence[int]]] = {}
@@ -39,6 +41,8 @@ def assign(
             subscribers.setdefault(topic_id, []).append(member)
         for topic_id, indexes in before.get(member, {}).items():
             held.setdefault(topic_id, {})[member] = indexes
+        if pace.ends_step(len(subscriptions[member])):
+            yield
     topic_ids = sorted(subscribers)
     has_equal_subscriptions = len({frozenset(found) for found in subscriptions.values()}) == 1
     groups = [(topic_ids, members)] if has_equal_subscriptions else [([one], subscribers[one]) for one in topic_ids]
@@ -49,7 +53,14 @@ def assign(
         for target, found in holders.items():
             for member in found:
                 given[member].append(target)
-    return {member: _assignment(found) for member, found in given.items()}
+        if pace.ends_step(len(subscribed) + len(targets)):
+            yield
+    result: dict[str, Assignment] = {}
+    for member, partitions in given.items():
+        result[member] = _assignment(partitions)
+        if pace.ends_step(len(partitions)):
+            yield
+    return result
 
 
 def _partitions(initialized: Mapping[bytes, TopicPartitions], topic_id: bytes) -> frozenset[int]:

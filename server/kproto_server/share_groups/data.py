@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto_server.coordinator.groups import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 Assignment = dict[bytes, tuple[int, ...]]
 """Partitions by topic id, in order. Never changed in place."""
@@ -47,6 +47,19 @@ class ShareData(NamedTuple):
     targets: Mapping[str, Assignment] = {}
     initialized: Mapping[bytes, TopicPartitions] = {}
     """By topic id."""
+
+
+def topics_of(data: ShareData) -> frozenset[str]:
+    """Return the topics that any member subscribes to. Members with the same topics have the same tuple."""
+    subscriptions = {id(member.topics): member.topics for member in data.members.values()}
+    return frozenset().union(*subscriptions.values())
+
+
+def shared_topics(names: Collection[str], data: ShareData) -> tuple[str, ...]:
+    """Return the topics of a member; those of another member if they are equal, so that they are compared once."""
+    topics = tuple(sorted(set(names)))
+    known = {id(member.topics): member.topics for member in data.members.values()}
+    return next((found for found in known.values() if found == topics), topics)
 
 
 NO_TOPIC = TopicPartitions("", frozenset())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from kproto_server.coordinator.epoch_groups.group import EpochGroup
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.share_groups.data import ShareData
+from kproto_server.share_groups.data import ShareData, topics_of
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.change_log import Batch
@@ -28,11 +28,33 @@ PROTOCOL_TYPE = "share"
 class ShareGroup(EpochGroup[ShareData]):
     """A share group."""
 
-    __slots__ = ()
+    __slots__ = ("_compared", "is_initializing")
 
     def __init__(self, group_id: str, now_ms: int, first_epoch: int) -> None:
         super().__init__(group_id, now_ms, "share", self.new_data(first_epoch))
         self.protocol_type: str | None = PROTOCOL_TYPE
+        self.subscribed_topics = frozenset()
+        self.is_initializing: bool = False
+        """Whether states of its partitions are begun in slices."""
+        self._compared: tuple[object, object, object, bool] = (None, None, None, False)
+        """The targets, initialized partitions and topics that `has_unassigned` compared last, and the result."""
+
+    @property
+    def has_unassigned(self) -> bool:
+        """Whether the targets are not those partitions of the subscribed topics that are initialized."""
+        targets, initialized, names = self.data.targets, self.data.initialized, self.subscribed_topics or ()
+        if self._compared[0] is targets and self._compared[1] is initialized and self._compared[2] is names:
+            return self._compared[3]
+        assigned: dict[bytes, set[int]] = {}
+        for target in targets.values():
+            for topic_id, partitions in target.items():
+                assigned.setdefault(topic_id, set()).update(partitions)
+        found = any(
+            topic.name in names and assigned.get(topic_id, set()) != topic.partitions
+            for topic_id, topic in initialized.items()
+        )
+        self._compared = (targets, initialized, names, found)
+        return found
 
     @staticmethod
     def new_data(first_epoch: int) -> ShareData:
@@ -66,10 +88,11 @@ class ShareGroup(EpochGroup[ShareData]):
 
     def apply(self, data: ShareData, now_ms: int) -> None:
         """Replace the data, and what follows from them."""
+        if data.members is not self.data.members:
+            self.subscribed_topics = topics_of(data)
         self.data: ShareData = data
         self.members: dict[str, Member] = cast("dict[str, Member]", data.members)
         self.generation: int = data.epoch
-        self.subscribed_topics = frozenset(name for member in data.members.values() for name in member.topics)
         state = GroupState.STABLE if data.members else GroupState.EMPTY
         if state is not self.state:
             self.transition_to(state, now_ms)

@@ -66,11 +66,12 @@ class RestoredShareGroup(NewestRecords):
             declared.ShareGroupStatePartitionMetadataKey
         )
         current = by_name(declared.ShareGroupCurrentMemberAssignmentKey)
+        known: dict[tuple[str, ...], tuple[str, ...]] = {}
         return ShareData(
             epoch=epoch.epoch if epoch else first_epoch,
             metadata_hash=epoch.metadata_hash if epoch else 0,
             members={
-                member_id: _member(member_id, value, current.get(member_id))
+                member_id: _member(member_id, value, current.get(member_id), known)
                 for member_id, value in by_name(declared.ShareGroupMemberMetadataKey).items()
             },
             assignment_epoch=assigned.assignment_epoch if assigned else first_epoch,
@@ -90,13 +91,16 @@ def _member(
     member_id: str,
     value: declared.ShareGroupMemberMetadataValue,
     current: declared.ShareGroupCurrentMemberAssignmentValue | None,
+    known: dict[tuple[str, ...], tuple[str, ...]],
 ) -> ShareMember:
+    """Return a member. Members with the same topics have the same tuple, out of ``known``."""
+    topics = tuple(sorted(value.subscribed_topic_names))
     return ShareMember(
         member_id,
         client_id=value.client_id,
         client_host=value.client_host,
         rack_id=value.rack_id,
-        topics=tuple(sorted(value.subscribed_topic_names)),
+        topics=known.setdefault(topics, topics),
         epoch=current.member_epoch if current else 0,
         previous_epoch=current.previous_member_epoch if current else 0,
         assigned=_assignment(current.assigned_partitions) if current else {},

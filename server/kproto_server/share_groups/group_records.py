@@ -38,7 +38,8 @@ def changes(group_id: str, before: ShareData, after: ShareData) -> Iterator[Pair
             declared.ShareGroupMetadataValue(epoch=after.epoch, metadata_hash=after.metadata_hash),
         )
     for member_id, target in after.targets.items():
-        if before.targets.get(member_id) != target:
+        known = before.targets.get(member_id)
+        if known is not target and known != target:
             yield (
                 declared.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
                 declared.ShareGroupTargetAssignmentMemberValue(topic_partitions=_topic_partitions(target)),

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
+from kproto_server.coordinator.epoch_groups.assigning import assign_later, at_once
 from kproto_server.coordinator.epoch_groups.group import SESSION
 from kproto_server.coordinator.epoch_groups.lookup import unknown_member
 from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH, LEAVE_EPOCH, problem_of_ids
-from kproto_server.share_groups.assignor import assign
-from kproto_server.share_groups.data import ShareMember
+from kproto_server.share_groups.data import ShareMember, shared_topics
 from kproto_server.share_groups.group import ShareGroup
 
 if TYPE_CHECKING:
@@ -70,16 +70,16 @@ def heartbeat(
     member = _member(group, request)
     if isinstance(member, Refusal):
         return member
-    updated = _updated(member, request, client)
+    updated = _updated(member, request, client, group.data)
     data = group.data
     if data.members.get(updated.member_id) is not updated:
         data = data._replace(members={**data.members, updated.member_id: updated})
     may_raise = data.assignment_epoch >= data.epoch or members.behavior.raises_pending_epoch
-    raises_epoch = updated.topics != member.topics or (may_raise and has_unassigned(members, group.data))
+    raises_epoch = updated.topics != member.topics or (may_raise and group.has_unassigned)
     epoch = data.epoch
     data = with_new_epoch(members, group, data, raises_epoch=raises_epoch)
     if data.epoch > data.assignment_epoch and _may_assign(data, settings.assignment_interval_ms, now_ms):
-        data = with_targets(members, data, now_ms)
+        data = with_targets(members, group, data, now_ms)
     reconciled = _reconciled(members, updated, data, has_new_epoch=data.epoch != epoch)
     if reconciled is not updated:
         updated = reconciled
@@ -109,19 +109,6 @@ def _reconciled(members: ShareMembers, member: ShareMember, data: ShareData, *, 
     if member.epoch != data.assignment_epoch:
         return replace(member, epoch=data.assignment_epoch, previous_epoch=member.epoch, assigned=assigned)
     return member if assigned == member.assigned else replace(member, assigned=assigned)
-
-
-def has_unassigned(members: ShareMembers, data: ShareData) -> bool:
-    """Return whether the targets are not those partitions of the subscribed topics that are initialized."""
-    assigned: dict[bytes, set[int]] = {}
-    for target in data.targets.values():
-        for topic_id, partitions in target.items():
-            assigned.setdefault(topic_id, set()).update(partitions)
-    names = {name for member in data.members.values() for name in member.topics}
-    return any(
-        topic.name in names and assigned.get(topic_id, set()) != set(topic.partitions)
-        for topic_id, topic in data.initialized.items()
-    )
 
 
 def _leave(members: ShareMembers, request: ShareGroupHeartbeatRequest, now_ms: int) -> HeartbeatResult | Refusal:
@@ -176,10 +163,10 @@ def _member(group: ShareGroup, request: ShareGroupHeartbeatRequest) -> ShareMemb
     return Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
 
 
-def _updated(member: ShareMember, request: ShareGroupHeartbeatRequest, client: Client) -> ShareMember:
+def _updated(member: ShareMember, request: ShareGroupHeartbeatRequest, client: Client, data: ShareData) -> ShareMember:
     """Return the member with the fields of the request; the same object if none of them is new."""
     names = request.subscribed_topic_names
-    topics = member.topics if names is None else tuple(sorted(set(names)))
+    topics = member.topics if names is None else shared_topics(names, data)
     rack_id = member.rack_id if request.rack_id is None else request.rack_id
     new = topics, rack_id, client.client_id, client.client_host
     if new == (member.topics, member.rack_id, member.client_id, member.client_host):
@@ -199,7 +186,14 @@ def with_new_epoch(members: ShareMembers, group: ShareGroup, data: ShareData, *,
     return data._replace(epoch=data.epoch + 1, metadata_hash=metadata_hash)
 
 
-def with_targets(members: ShareMembers, data: ShareData, now_ms: int) -> ShareData:
-    """Return the data with new targets."""
-    targets = assign(members.subscriptions(data), data.initialized, data.targets)
-    return data._replace(targets=targets, assignment_epoch=data.epoch, assignment_ms=now_ms)
+def with_targets(members: ShareMembers, group: ShareGroup, data: ShareData, now_ms: int) -> ShareData:
+    """Return the data with new targets. Those of a large group come later (`assigning`)."""
+
+    def finished(present: ShareData, at_ms: int) -> ShareData:
+        return present._replace(assignment_epoch=data.epoch, assignment_ms=at_ms)
+
+    targets = members.targets(data)
+    if members.is_large(data):
+        assign_later(members.coordinator, group, data, targets, finished)
+        return data
+    return finished(data._replace(targets=at_once(targets)), now_ms)

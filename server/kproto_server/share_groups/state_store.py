@@ -86,9 +86,13 @@ class ShareStateStore:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode(self.unavailable.get(partition.index, 0))
 
+    def create_topic(self, now_ms: int) -> bool:
+        """Create the topic of the states unless it is there; return whether it is."""
+        return bool(self._cluster.ensure_internal_topic(SHARE_STATE_TOPIC, now_ms))
+
     def error(self, key: SharePartitionKey, now_ms: int) -> ErrorCode:
         """Return why no node coordinates a share partition; NONE if one does. The topic is created first."""
-        if not self._cluster.ensure_internal_topic(SHARE_STATE_TOPIC, now_ms):
+        if not self.create_topic(now_ms):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         partition = self.partition_of(key)
         if partition is None or partition.leader == NO_LEADER or partition.index in self.unavailable:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from kproto.jvm.arithmetic import java_hash, java_uuid_hash
 from kproto.jvm.hash_map import in_hash_order
 from kproto_server.coordinator.consumer_groups.data import NO_PARTITIONS
+from kproto_server.coordinator.epoch_groups.assigning import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from kproto_server.coordinator.consumer_groups.assignor_input import Members, PartitionCounts
     from kproto_server.coordinator.consumer_groups.data import Assignment
@@ -32,26 +33,32 @@ def assign(
     *,
     has_equal_subscriptions: bool,
     keeps_sizes: bool,
-) -> dict[str, Assignment]:
-    """Return the target assignment of each member that has partitions; ``keeps_sizes``: see `assign_uniformly`."""
+) -> Generator[None, None, dict[str, Assignment]]:
+    """Return the target assignment of each member that has partitions, computed in steps.
+
+    ``keeps_sizes``: see `assign_uniformly`.
+    """
     if not members:
         return {}
     if assignor == RANGE:
-        return assign_ranges(members, partition_counts)
+        return (yield from assign_ranges(members, partition_counts))
     if has_equal_subscriptions:
-        return assign_uniformly(members, partition_counts, keeps_sizes=keeps_sizes)
+        return (yield from assign_uniformly(members, partition_counts, keeps_sizes=keeps_sizes))
     from kproto_server.coordinator.consumer_groups.uneven_subscriptions import assign_evenly  # rarely needed
 
-    return assign_evenly(members, partition_counts)
+    return (yield from assign_evenly(members, partition_counts))
 
 
-def assign_ranges(members: Members, partition_counts: PartitionCounts) -> dict[str, Assignment]:
+def assign_ranges(members: Members, partition_counts: PartitionCounts) -> Generator[None, None, dict[str, Assignment]]:
     """Return an assignment in which each member has consecutive partitions of each of its topics."""
+    pace = Pace()
     ordered = sorted(members, key=lambda one: _instance_first(one, members[one].group_instance_id))
     subscribers: dict[bytes, int] = {}
     for member in members.values():
         for topic_id in member.topic_ids:
             subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
+        if pace.ends_step(len(member.topic_ids)):
+            yield
     quotas = {topic_id: divmod(partition_counts[topic_id], count) for topic_id, count in subscribers.items()}
     positions = dict.fromkeys(subscribers, (0, 0))
     """The number of partitions and of members that are done, by topic."""
@@ -65,6 +72,8 @@ def assign_ranges(members: Members, partition_counts: PartitionCounts) -> dict[s
             positions[topic_id] = end, members_done + 1
             if end > start:
                 assignment[topic_id] = frozenset(range(start, end))
+            if pace.ends_step(1 + end - start):
+                yield
         result[member_id] = assignment
     return result
 
@@ -76,7 +85,7 @@ def _instance_first(member_id: str, group_instance_id: str | None) -> tuple[bool
 
 def assign_uniformly(
     members: Members, partition_counts: PartitionCounts, *, keeps_sizes: bool
-) -> dict[str, Assignment]:
+) -> Generator[None, None, dict[str, Assignment]]:
     """Return an assignment for members that all subscribe to the same topics: sizes differ by one at most.
 
     ``keeps_sizes``: a member that would get one partition more than others gets it only if no later member can.
@@ -85,14 +94,22 @@ def assign_uniformly(
     topic_ids = in_hash_order(members[ordered[0]].topic_ids, java_uuid_hash)
     if not topic_ids:
         return {}
+    pace = Pace()
+    if pace.ends_step(len(topic_ids)):
+        yield
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in topic_ids}
     for member in members.values():
         for topic_id, indexes in member.target.items():
             if topic_id in taken:
                 taken[topic_id] |= indexes
-    free = [
-        (topic_id, i) for topic_id in topic_ids for i in range(partition_counts[topic_id]) if i not in taken[topic_id]
-    ]
+        if pace.ends_step(1 + len(member.target)):
+            yield
+    free: list[tuple[bytes, int]] = []
+    for topic_id in topic_ids:
+        indexes_taken, count = taken[topic_id], partition_counts[topic_id]
+        free += [(topic_id, index) for index in range(count) if index not in indexes_taken]
+        if pace.ends_step(count):
+            yield
     quota, extra_count = divmod(sum(partition_counts[topic_id] for topic_id in topic_ids), len(ordered))
     result: dict[str, Assignment] = {}
     unfilled: list[tuple[str, int]] = []
@@ -120,6 +137,8 @@ def assign_uniformly(
         extra_count -= has_extra
         if left:
             unfilled.append((member_id, left))
+        if pace.ends_step(1 + len(target)):
+            yield
     given = 0
     for member_id, left in unfilled:
         added: dict[bytes, list[int]] = {}
@@ -129,6 +148,8 @@ def assign_uniformly(
         kept = result[member_id]
         for topic_id, more in added.items():
             kept[topic_id] = kept.get(topic_id, NO_PARTITIONS) | frozenset(more)
+        if pace.ends_step(left):
+            yield
     return result
 
 

@@ -15,10 +15,10 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.consumer_groups.consumer_protocol import assignment_bytes, subscription_of
 from kproto_server.coordinator.consumer_groups.data import ConsumerMember, MemberState, replace, with_member
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
-from kproto_server.coordinator.consumer_groups.heartbeat import reconciled, with_due_targets, with_replaced_member
+from kproto_server.coordinator.consumer_groups.heartbeat import reconciled, with_replaced_member
 from kproto_server.coordinator.consumer_groups.leaving import remove
 from kproto_server.coordinator.consumer_groups.limits import is_full, limits_of_group
-from kproto_server.coordinator.consumer_groups.targets import with_new_epoch
+from kproto_server.coordinator.consumer_groups.targets import with_due_targets, with_new_epoch
 from kproto_server.coordinator.consumer_groups.timers import DEADLINES
 from kproto_server.coordinator.epoch_groups.group import JOIN, SESSION, SYNC
 from kproto_server.coordinator.epoch_groups.lookup import member_of, static_member
@@ -81,7 +81,7 @@ def join(
     data = with_new_epoch(coordinator, group, data, now_ms, raises_epoch=raises_epoch)
     downgrades = _downgrades(coordinator, group, request, data, limits)
     if not downgrades:
-        data = with_due_targets(coordinator, data, limits, now_ms)
+        data = with_due_targets(coordinator, group, data, limits, now_ms)
     if not downgrades or data.epoch <= data.assignment_epoch:
         data, updated = reconciled(
             coordinator, group, data, updated, subscription.owned, has_new_topics or has_new_regex

@@ -11,7 +11,7 @@ from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH
 from kproto_server.coordinator.groups import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 Assignment = dict[bytes, frozenset[int]]
 """Partitions by topic id, without empty sets. Never changed in place."""
@@ -100,11 +100,20 @@ def partition_count(assignment: Assignment) -> int:
 def subscribed_topics(data: GroupData) -> frozenset[str]:
     """Return the topics that any member subscribes to, by name or by a regular expression."""
     if data.resolved:
-        return frozenset().union(*[topics_of(member, data) for member in data.members.values()])
+        return frozenset().union(*{topics_of(member, data) for member in data.members.values()})
     return frozenset().union(*{member.topics for member in data.members.values()})
 
 
 def topics_of(member: ConsumerMember, data: GroupData) -> frozenset[str]:
     """Return the topics that a member subscribes to."""
     resolved = data.resolved.get(member.regex) if member.regex else None
-    return member.topics | resolved.topics if resolved is not None else member.topics
+    if resolved is None:
+        return member.topics
+    return member.topics | resolved.topics if member.topics else resolved.topics
+
+
+def shared_topics(names: Collection[str], members: Mapping[str, ConsumerMember]) -> frozenset[str]:
+    """Return topics as a set; that of another member if it is equal, so that equal sets are compared once."""
+    topics = frozenset(names)
+    hash(topics)  # sets with other hashes are not compared
+    return next((member.topics for member in members.values() if member.topics == topics), topics)

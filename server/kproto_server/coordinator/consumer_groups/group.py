@@ -49,7 +49,7 @@ class ConsumerGroup(EpochGroup[GroupData]):
 
     def apply(self, data: GroupData, now_ms: int) -> None:
         """Replace the data, and all that follows from them."""
-        before = self.data.members
+        before, resolved = self.data.members, self.data.resolved
         self.data: GroupData = data
         members = data.members
         changed = changed_members(before, members)
@@ -69,6 +69,8 @@ class ConsumerGroup(EpochGroup[GroupData]):
         self.generation: int = data.epoch
         if changed or removed:
             self.has_expressions = any(member.regex for member in members.values())
+        joined = any(old is None or old.topics is not one.topics or old.regex != one.regex for _, one, old in changed)
+        if joined or removed or data.resolved is not resolved:
             self._set_subscribed_topics()
         state = self._state_of(data)
         if state is not self.state:

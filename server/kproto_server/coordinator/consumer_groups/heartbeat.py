@@ -22,6 +22,7 @@ from kproto_server.coordinator.consumer_groups.data import (
     GroupData,
     MemberState,
     replace,
+    shared_topics,
     topics_of,
     with_member,
 )
@@ -29,7 +30,7 @@ from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.consumer_groups.leaving import leave
 from kproto_server.coordinator.consumer_groups.limits import is_full, limits_of_group
 from kproto_server.coordinator.consumer_groups.reconciliation import Step, reconcile
-from kproto_server.coordinator.consumer_groups.targets import preferred_assignor, with_new_epoch, with_targets
+from kproto_server.coordinator.consumer_groups.targets import preferred_assignor, with_due_targets, with_new_epoch
 from kproto_server.coordinator.consumer_groups.timers import DEADLINES
 from kproto_server.coordinator.epoch_groups.group import SESSION
 from kproto_server.coordinator.epoch_groups.lookup import member_of, replaced, unreleased
@@ -79,7 +80,7 @@ def heartbeat(
     if isinstance(found, Refusal):
         return found
     member, data = found
-    updated = _updated(member, request, client)
+    updated = _updated(member, request, client, data)
     decided = _decided(coordinator, group, data, member, updated, request, limits, now_ms)
     if isinstance(decided, Refusal):
         return decided
@@ -186,7 +187,9 @@ def _is_part(request: ConsumerGroupHeartbeatRequest, assigned: Assignment) -> bo
     )
 
 
-def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client) -> ConsumerMember:
+def _updated(
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client, data: GroupData
+) -> ConsumerMember:
     """Return the member with the fields of the request; the same object if none of them is new."""
     names = request.subscribed_topic_names
     new = (
@@ -194,7 +197,7 @@ def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, cli
         member.rack_id if request.rack_id is None else request.rack_id,
         member.rebalance_timeout_ms if request.rebalance_timeout_ms == UNCHANGED else request.rebalance_timeout_ms,
         member.assignor if request.server_assignor is None else request.server_assignor,
-        member.topics if names is None else frozenset(names),
+        member.topics if names is None else shared_topics(names, data.members),
         member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
         client.client_id,
         client.client_host,
@@ -257,7 +260,7 @@ def _decided(
         data, changed = resolved
         raises_epoch = raises_epoch or changed
     data = with_new_epoch(coordinator, group, data, now_ms, raises_epoch=raises_epoch)
-    data = with_due_targets(coordinator, data, limits, now_ms)
+    data = with_due_targets(coordinator, group, data, limits, now_ms)
     if updated.state is MemberState.UNKNOWN and (request.topic_partitions is None or request.topic_partitions):
         message = (
             "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
@@ -274,16 +277,6 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Assignment | None:
     for one in request.topic_partitions:
         owned[one.topic_id] = owned.get(one.topic_id, NO_PARTITIONS) | frozenset(one.partitions)
     return owned
-
-
-def with_due_targets(coordinator: GroupCoordinator, data: GroupData, limits: ConsumerLimits, now_ms: int) -> GroupData:
-    """Return the data with targets for their epoch, if these are missing and the assignment interval has passed."""
-    if data.epoch <= data.assignment_epoch:
-        return data
-    since_ms, interval_ms = data.assignment_timestamp_ms, limits.assignment_interval_ms
-    if since_ms and interval_ms and now_ms - since_ms < interval_ms:
-        return data
-    return with_targets(coordinator, data, limits, now_ms)
 
 
 def reconciled(

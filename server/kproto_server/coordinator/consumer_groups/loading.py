@@ -39,13 +39,14 @@ class RestoredConsumerGroup(RestoredEpochGroup):
             declared.ConsumerGroupTargetAssignmentMetadataKey
         )
         current = by_name(declared.ConsumerGroupCurrentMemberAssignmentKey)
+        known: dict[frozenset[str], frozenset[str]] = {}
         group = ConsumerGroup(group_id, now_ms)
         group.restore(
             GroupData(
                 epoch=(metadata and metadata.epoch) or first_epoch,
                 metadata_hash=(metadata and metadata.metadata_hash) or self._hash_of_topics(),
                 members={
-                    member_id: _with_current(_member(member_id, value), current.get(member_id))
+                    member_id: _with_current(_member(member_id, value, known), current.get(member_id))
                     for member_id, value in by_name(declared.ConsumerGroupMemberMetadataKey).items()
                 },
                 assignment_epoch=(target and target.assignment_epoch) or first_epoch,
@@ -76,7 +77,11 @@ def _without_racks(topic: declared.TopicMetadata) -> tuple[str, bytes, tuple[tup
     return topic.topic_name, topic.topic_id, ((),) * topic.num_partitions
 
 
-def _member(member_id: str, value: declared.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+def _member(
+    member_id: str, value: declared.ConsumerGroupMemberMetadataValue, known: dict[frozenset[str], frozenset[str]]
+) -> ConsumerMember:
+    """Return a member. Members with the same topics have the same set, out of ``known``."""
+    topics = frozenset(value.subscribed_topic_names)
     classic = value.classic_member_metadata
     protocols = () if classic is None else classic.supported_protocols
     return ConsumerMember(
@@ -89,7 +94,7 @@ def _member(member_id: str, value: declared.ConsumerGroupMemberMetadataValue) ->
         protocols=tuple((known.name, known.metadata) for known in protocols),
         speaks_classic=classic is not None,
         rack_id=value.rack_id,
-        topics=frozenset(value.subscribed_topic_names),
+        topics=known.setdefault(topics, topics),
         regex=value.subscribed_topic_regex,
         assignor=value.server_assignor,
     )

@@ -10,12 +10,14 @@ from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
 from kproto_server.coordinator.consumer_groups.assignors import assign, changed_targets
 from kproto_server.coordinator.consumer_groups.data import subscribed_topics, topics_of
 from kproto_server.coordinator.consumer_groups.limits import TOPICS_REFRESH_MS
+from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, Pace, assign_later, at_once
 from kproto_server.coordinator.subscribed_topics import metadata_hash
+from kproto_server.deferred import sum_exceeds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Generator, Iterable
 
-    from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
+    from kproto_server.coordinator.consumer_groups.data import Assignment, ConsumerMember, GroupData
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
     from kproto_server.coordinator.consumer_groups.limits import ConsumerLimits
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -64,9 +66,45 @@ def _no_rack(node_id: int) -> None:
     return None
 
 
-def with_targets(coordinator: GroupCoordinator, data: GroupData, limits: ConsumerLimits, now_ms: int) -> GroupData:
-    """Return the data with targets for their epoch."""
+def with_due_targets(
+    coordinator: GroupCoordinator, group: ConsumerGroup, data: GroupData, limits: ConsumerLimits, now_ms: int
+) -> GroupData:
+    """Return the data with targets for their epoch, if these are missing and the assignment interval has passed.
+
+    Those of a large group come later (`assigning`).
+    """
+    if data.epoch <= data.assignment_epoch:
+        return data
+    since_ms, interval_ms = data.assignment_timestamp_ms, limits.assignment_interval_ms
+    if since_ms and interval_ms and now_ms - since_ms < interval_ms:
+        return data
+    targets = _targets(coordinator, data, limits)
+
+    def finished(present: GroupData, at_ms: int) -> GroupData:
+        return present._replace(assignment_epoch=data.epoch, assignment_timestamp_ms=at_ms)
+
+    if _is_large(coordinator, data):
+        assign_later(coordinator, group, data, targets, finished)
+        return data
+    return finished(data._replace(targets=changed_targets(data.targets, at_once(targets), data.members)), now_ms)
+
+
+def _is_large(coordinator: GroupCoordinator, data: GroupData) -> bool:
+    """Return whether an assignment takes so long that it is computed in steps."""
     topics = coordinator.topics
+    subscriptions = [topics_of(member, data) for member in data.members.values()]
+    distinct = set(subscriptions)
+    if sum_exceeds(SIZE_MAX, map(len, distinct if len(distinct) == 1 else subscriptions)):
+        return True
+    names = frozenset().union(*distinct)
+    return sum_exceeds(SIZE_MAX, (len(topics[name].partitions) for name in names if name in topics))
+
+
+def _targets(
+    coordinator: GroupCoordinator, data: GroupData, limits: ConsumerLimits
+) -> Generator[None, None, dict[str, Assignment]]:
+    """Return the targets of the members, computed in steps."""
+    topics, pace = coordinator.topics, Pace()
     partition_counts: dict[bytes, int] = {}
     ids: dict[frozenset[str], tuple[bytes, ...]] = {}
     specs: dict[str, MemberSpec] = {}
@@ -77,19 +115,18 @@ def with_targets(coordinator: GroupCoordinator, data: GroupData, limits: Consume
             existing = [topics[name] for name in sorted(names) if name in topics]
             partition_counts.update((topic.topic_id, len(topic.partitions)) for topic in existing)
             topic_ids = ids[names] = tuple([topic.topic_id for topic in existing])
+            if pace.ends_step(len(names)):
+                yield
         specs[member_id] = MemberSpec(topic_ids, data.targets.get(member_id, {}), member.group_instance_id)
     assignor = preferred_assignor(data.members.values()) or limits.assignors[0]
-    targets = assign(
-        assignor,
-        specs,
-        partition_counts,
-        has_equal_subscriptions=_has_equal_subscriptions(data.members.values()),
-        keeps_sizes=coordinator.behavior.assignments_keep_sizes,
-    )
-    return data._replace(
-        targets=changed_targets(data.targets, targets, data.members),
-        assignment_epoch=data.epoch,
-        assignment_timestamp_ms=now_ms,
+    return (
+        yield from assign(
+            assignor,
+            specs,
+            partition_counts,
+            has_equal_subscriptions=_has_equal_subscriptions(data.members.values()),
+            keeps_sizes=coordinator.behavior.assignments_keep_sizes,
+        )
     )
 
 

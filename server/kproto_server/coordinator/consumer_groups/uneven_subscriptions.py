@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from kproto.jvm.arithmetic import java_hash, java_uuid_order
 from kproto.jvm.hash_map import in_hash_order
+from kproto_server.coordinator.epoch_groups.assigning import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable, Iterator
 
     from kproto_server.coordinator.consumer_groups.assignor_input import Members, PartitionCounts
     from kproto_server.coordinator.consumer_groups.data import Assignment
@@ -23,8 +24,8 @@ ROUNDS_MAX = 16
 NO_OWNER = -1
 
 
-def assign_evenly(members: Members, partition_counts: PartitionCounts) -> dict[str, Assignment]:
-    """Return the target assignment of each member."""
+def assign_evenly(members: Members, partition_counts: PartitionCounts) -> Generator[None, None, dict[str, Assignment]]:
+    """Return the target assignment of each member, computed in steps."""
     return _Assignment(members, partition_counts).build()
 
 
@@ -32,39 +33,60 @@ class _Assignment:
     """An assignment in progress. Members are their positions in the list of ids."""
 
     def __init__(self, members: Members, partition_counts: PartitionCounts) -> None:
+        self._members = members
+        self._partition_counts = partition_counts
+        self._pace = Pace()
         self._ids = in_hash_order(members, java_hash)
         self._subscribers: dict[bytes, list[int]] = {}
-        for number, member_id in enumerate(self._ids):
-            for topic_id in members[member_id].topic_ids:
-                self._subscribers.setdefault(topic_id, []).append(number)
-        self._owners = {topic_id: [NO_OWNER] * partition_counts[topic_id] for topic_id in self._subscribers}
+        self._owners: dict[bytes, list[int]] = {}
         self._sizes = [0] * len(self._ids)
-        for number, member_id in enumerate(self._ids):
-            member = members[member_id]
-            subscribed = frozenset(member.topic_ids)
-            for topic_id, indexes in member.target.items():
-                if topic_id in subscribed:
-                    for index in indexes:
-                        if index < len(self._owners[topic_id]):
-                            self._give(topic_id, index, number)
 
-    def build(self) -> dict[str, Assignment]:
+    def build(self) -> Generator[None, None, dict[str, Assignment]]:
+        yield from self._keep()
         topics = self._in_order(self._subscribers)
+        yield
         for topic_id in topics:
             free = [index for index, owner in enumerate(self._owners[topic_id]) if owner == NO_OWNER]
             if free:
                 ranks = _Ranks(self._sizes, self._subscribers[topic_id])
                 for index in free:
                     self._give(topic_id, index, ranks.next_with_few())
-        self._balance([topic_id for topic_id in topics if len(self._subscribers[topic_id]) > 1])
+            if self._pace.ends_step(self._size(topic_id)):
+                yield
+        yield from self._balance([topic_id for topic_id in topics if len(self._subscribers[topic_id]) > 1])
         found: list[dict[bytes, list[int]]] = [{} for _ in self._ids]
         for topic_id, owners in self._owners.items():
             for index, owner in enumerate(owners):
                 found[owner].setdefault(topic_id, []).append(index)
+            if self._pace.ends_step(len(owners)):
+                yield
         return {
             member_id: {topic_id: frozenset(indexes) for topic_id, indexes in of_member.items()}
             for member_id, of_member in zip(self._ids, found, strict=True)
         }
+
+    def _keep(self) -> Iterator[None]:
+        """Let members keep the partitions of the topics that they still subscribe to."""
+        for number, member_id in enumerate(self._ids):
+            for topic_id in self._members[member_id].topic_ids:
+                self._subscribers.setdefault(topic_id, []).append(number)
+            if self._pace.ends_step(len(self._members[member_id].topic_ids)):
+                yield
+        self._owners = {topic_id: [NO_OWNER] * self._partition_counts[topic_id] for topic_id in self._subscribers}
+        for number, member_id in enumerate(self._ids):
+            member = self._members[member_id]
+            subscribed = frozenset(member.topic_ids)
+            for topic_id, indexes in member.target.items():
+                if topic_id in subscribed:
+                    for index in indexes:
+                        if index < len(self._owners[topic_id]):
+                            self._give(topic_id, index, number)
+                if self._pace.ends_step(len(indexes)):
+                    yield
+
+    def _size(self, topic_id: bytes) -> int:
+        """Return how much work a topic is."""
+        return len(self._subscribers[topic_id]) + len(self._owners[topic_id])
 
     def _in_order(self, topic_ids: Iterable[bytes]) -> list[bytes]:
         """Return topics with the most partitions for each subscriber first."""
@@ -82,7 +104,7 @@ class _Assignment:
         self._owners[topic_id][index] = number
         self._sizes[number] += 1
 
-    def _balance(self, topics: list[bytes]) -> None:
+    def _balance(self, topics: list[bytes]) -> Iterator[None]:
         last_changed: bytes | None = None
         for _ in range(ROUNDS_MAX):
             for topic_id in topics:
@@ -90,6 +112,8 @@ class _Assignment:
                     return
                 if self._balance_topic(topic_id) or last_changed is None:
                     last_changed = topic_id
+                if self._pace.ends_step(self._size(topic_id)):
+                    yield
 
     def _balance_topic(self, topic_id: bytes) -> int:
         """Move partitions of a topic; return how many."""

@@ -9,6 +9,7 @@ The coordinator assigns the work, and each member reconciles itself by heartbeat
     batches         the records of a change as one batch
     newest_records  the records of a group while a log is read
     deadlines       when members are removed
+    assigning       the targets of large groups, computed in steps
 
 A broker imports this package when the first such group appears.
 """

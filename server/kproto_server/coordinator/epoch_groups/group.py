@@ -50,7 +50,7 @@ class EpochGroup(Group, Generic[DataT]):
     A subclass has `apply`, which replaces the data, and says how a change is written.
     """
 
-    __slots__ = ("data", "deadlines", "in_flight", "logged", "settled", "topics_version")
+    __slots__ = ("data", "deadlines", "in_flight", "is_assigning", "logged", "settled", "topics_version")
 
     def __init__(self, group_id: str, now_ms: int, kind: Kind, data: DataT) -> None:
         """``data``: what a new group has, of which nothing is in the log."""
@@ -64,6 +64,8 @@ class EpochGroup(Group, Generic[DataT]):
         """The version of the topics when the hash of the subscribed topics was computed."""
         self.settled: DataT = data
         """The data that the log has for certain."""
+        self.is_assigning: bool = False
+        """Whether targets are being computed in steps."""
         self.in_flight: dict[Write, DataT] = {}
         """The data of the changes that the log has not settled, in its order."""
 

@@ -10,6 +10,8 @@ LEAVE_STATIC_EPOCH = -2
 """The member epoch of a static member that has left and will return."""
 UNCHANGED = -1
 """The rebalance timeout of a heartbeat that does not change it."""
+TOPICS_OF_TURN = 1_000
+"""With more topics, a heartbeat is decoded, handled and responded to at turns of their own."""
 
 
 class Client(NamedTuple):

@@ -1,0 +1,145 @@
+"""Targets of large groups, which are computed in steps between which other clients are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from kproto_server.coordinator.consumer_groups import targets
+from kproto_server.coordinator.epoch_groups import assigning
+from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from kproto_server.share_groups import members
+from kproto_server.testing import InMemoryBroker
+
+TOPICS = ("t", "u", "w")
+PARTITION_COUNT = 6
+
+
+class Group:
+    """A consumer or share group on a broker whose steps a test does itself."""
+
+    def __init__(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kind = kind
+        self.steps: list[Iterator[None]] = []
+        monkeypatch.setattr(assigning, "STEP_SIZE", 1)
+        for module in (targets, members):
+            monkeypatch.setattr(module, "SIZE_MAX", 0)
+        monkeypatch.setattr(assigning, "Steps", lambda clock: SimpleNamespace(begin=self.steps.append))
+        self.broker = InMemoryBroker(kafka_version="4.4", topics=dict.fromkeys(TOPICS, PARTITION_COUNT // 3))
+        for name in ("__consumer_offsets", "__share_group_state"):
+            self.broker.state.cluster.ensure_internal_topic(name, self.broker.clock.now_ms())
+        self.pair = self.broker.connect()
+        self.epochs: dict[str, int] = {}
+
+    def beat(self, member: str, epoch: int | None = None, instance_id: str | None = None) -> None:
+        """Send a heartbeat, and let the time to the next assignment pass."""
+        sent = self.epochs.get(member, JOIN_EPOCH) if epoch is None else epoch
+        joins = sent == JOIN_EPOCH
+        names = (TOPICS if member != "C" else TOPICS[:2]) if joins else None
+        request: Any
+        if self.kind == "share":
+            request = ShareGroupHeartbeatRequest(
+                group_id="g", member_id=member, member_epoch=sent, subscribed_topic_names=names
+            )
+        else:
+            request = ConsumerGroupHeartbeatRequest(
+                group_id="g",
+                member_id=member,
+                member_epoch=sent,
+                instance_id=instance_id,
+                rebalance_timeout_ms=30_000 if joins else -1,
+                subscribed_topic_names=names,
+                topic_partitions=() if joins else None,
+            )
+        response: Any = self.pair.ask(request, 1)
+        assert response.error_code == 0, response
+        self.epochs[member] = response.member_epoch
+        self.broker.advance(milliseconds=2_000)
+
+    @property
+    def data(self) -> Any:
+        group: Any = self.broker.state.coordinator.groups.get("g")
+        return group.data
+
+    def finish(self) -> int:
+        """Do all steps; return how many there were."""
+        count = 0
+        while self.steps:
+            for _ in self.steps.pop(0):
+                count += 1
+        self.broker.advance(milliseconds=2_000)
+        return count
+
+    def sizes(self) -> dict[str, int]:
+        """Return the number of partitions of each target."""
+        return {name: sum(map(len, target.values())) for name, target in self.data.targets.items()}
+
+
+@pytest.fixture(params=["consumer", "share"])
+def group(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Group:
+    joined = Group(request.param, monkeypatch)
+    for _ in range(3):
+        joined.beat("A")
+        joined.finish()
+    assert joined.sizes() == {"A": PARTITION_COUNT}
+    return joined
+
+
+def test_members_of_large_groups_get_their_shares(group: Group) -> None:
+    group.beat("B")
+    group.beat("C")
+    assert group.finish() > 5
+    assert group.data.assignment_epoch < group.data.epoch  # C has joined meanwhile
+    group.beat("B")
+    group.finish()
+    assert group.data.assignment_epoch == group.data.epoch
+    sizes = group.sizes()
+    assert all(sizes.values())
+    assert len(sizes) == 3
+    given = {(topic, index) for one in group.data.targets.values() for topic, parts in one.items() for index in parts}
+    assert len(given) == PARTITION_COUNT
+
+
+def test_one_computation_runs_at_a_time(group: Group) -> None:
+    group.beat("B")
+    group.beat("A")
+    group.beat("B")
+    assert len(group.steps) == 1
+
+
+def test_members_that_leave_meanwhile_get_nothing(group: Group) -> None:
+    group.beat("B")
+    next(group.steps[0])
+    group.beat("B", LEAVE_EPOCH)
+    group.finish()
+    assert set(group.data.targets) == {"A"}
+    group.beat("A")
+    group.finish()
+    assert group.sizes() == {"A": PARTITION_COUNT}
+
+
+def test_a_group_that_ends_meanwhile_stays_away(group: Group) -> None:
+    group.beat("B")
+    next(group.steps[0])
+    group.broker.state.coordinator.groups.remove("g")
+    group.finish()
+    assert group.broker.state.coordinator.groups.get("g") is None
+
+
+def test_a_static_member_that_is_replaced_meanwhile_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group("consumer", monkeypatch)
+    group.beat("A", instance_id="i")
+    group.finish()
+    group.beat("B")
+    next(group.steps[0])
+    group.beat("A", LEAVE_STATIC_EPOCH, "i")
+    group.beat("D", instance_id="i")
+    group.finish()
+    group.beat("B")
+    group.finish()
+    assert group.sizes() == {"D": 3, "B": 3}
