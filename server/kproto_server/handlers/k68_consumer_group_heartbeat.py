@@ -12,11 +12,9 @@ from kproto_server.coordinator.consumer_groups.limits import consumer_limits_of
 from kproto_server.coordinator.consumer_groups.requests import request_error
 from kproto_server.coordinator.epoch_groups.requests import TOPICS_OF_TURN, Client
 from kproto_server.coordinator.write_errors import group_write_error
-from kproto_server.deferred import in_slices
+from kproto_server.deferred import at_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from kproto_server.deferred import DeferredResponse, DelayedOperation
     from kproto_server.requests.context import RequestContext
@@ -25,14 +23,14 @@ if TYPE_CHECKING:
 def handle(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | DeferredResponse | DelayedOperation:
-    return in_slices(_steps(request, context), context.now_ms)
-
-
-def _steps(
-    request: ConsumerGroupHeartbeatRequest, context: RequestContext
-) -> Generator[None, None, ConsumerGroupHeartbeatResponse | DeferredResponse]:
     if len(request.subscribed_topic_names or ()) > TOPICS_OF_TURN:
-        yield
+        return at_turn(lambda: _heartbeat(request, context), context.now_ms)
+    return _heartbeat(request, context)
+
+
+def _heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> ConsumerGroupHeartbeatResponse | DeferredResponse | DelayedOperation:
     coordinator = context.coordinator
     if not coordinator.behavior.has_consumer_groups:
         return _refused(ErrorCode.UNSUPPORTED_VERSION, None)
@@ -54,7 +52,7 @@ def _steps(
         return _accepted(result)
 
     if len(result.assignment or ()) > TOPICS_OF_TURN:
-        yield
+        return at_turn(lambda: coordinator.log.then(respond), context.now_ms)
     return coordinator.log.then(respond)
 
 

@@ -12,7 +12,6 @@ from kproto_server.coordinator.consumer_groups.data import subscribed_topics, to
 from kproto_server.coordinator.consumer_groups.limits import TOPICS_REFRESH_MS
 from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, Pace, assign_later, at_once
 from kproto_server.coordinator.subscribed_topics import metadata_hash
-from kproto_server.deferred import sum_exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable
@@ -94,10 +93,10 @@ def _is_large(coordinator: GroupCoordinator, data: GroupData) -> bool:
     topics = coordinator.topics
     subscriptions = [topics_of(member, data) for member in data.members.values()]
     distinct = set(subscriptions)
-    if sum_exceeds(SIZE_MAX, map(len, distinct if len(distinct) == 1 else subscriptions)):
+    if sum(map(len, distinct if len(distinct) == 1 else subscriptions)) > SIZE_MAX:
         return True
     names = frozenset().union(*distinct)
-    return sum_exceeds(SIZE_MAX, (len(topics[name].partitions) for name in names if name in topics))
+    return sum([len(topics[name].partitions) for name in names if name in topics]) > SIZE_MAX
 
 
 def _targets(
