@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from kproto.messages import k88_streams_group_heartbeat as k88
 from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from kproto_server.coordinator.consumer_groups import targets
 from kproto_server.coordinator.epoch_groups import assigning
 from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from kproto_server.coordinator.streams_groups import targets as streams_targets
 from kproto_server.share_groups import members
 from kproto_server.testing import InMemoryBroker
 
@@ -27,7 +29,7 @@ class Group:
         self.kind = kind
         self.steps: list[Iterator[None]] = []
         monkeypatch.setattr(assigning, "STEP_SIZE", 1)
-        for module in (targets, members):
+        for module in (targets, members, streams_targets):
             monkeypatch.setattr(module, "SIZE_MAX", 0)
         monkeypatch.setattr(assigning, "Steps", lambda clock: SimpleNamespace(begin=self.steps.append))
         self.broker = InMemoryBroker(kafka_version="4.4", topics=dict.fromkeys(TOPICS, PARTITION_COUNT // 3))
@@ -46,6 +48,8 @@ class Group:
             request = ShareGroupHeartbeatRequest(
                 group_id="g", member_id=member, member_epoch=sent, subscribed_topic_names=names
             )
+        elif self.kind == "streams":
+            request = streams_heartbeat(member, sent)
         else:
             request = ConsumerGroupHeartbeatRequest(
                 group_id="g",
@@ -56,7 +60,7 @@ class Group:
                 subscribed_topic_names=names,
                 topic_partitions=() if joins else None,
             )
-        response: Any = self.pair.ask(request, 1)
+        response: Any = self.pair.ask(request, 0 if self.kind == "streams" else 1)
         assert response.error_code == 0, response
         self.epochs[member] = response.member_epoch
         self.broker.advance(milliseconds=2_000)
@@ -77,10 +81,45 @@ class Group:
 
     def sizes(self) -> dict[str, int]:
         """Return the number of partitions of each target."""
-        return {name: sum(map(len, target.values())) for name, target in self.data.targets.items()}
+        return {name: len(self.partitions(name)) for name in self.data.targets}
+
+    def partitions(self, member: str) -> list[tuple[Any, int]]:
+        """Return the target of a member."""
+        target = self.data.targets[member]
+        found = target.active if self.kind == "streams" else target
+        return [(topic, index) for topic, indexes in found.items() for index in indexes]
 
 
-@pytest.fixture(params=["consumer", "share"])
+def streams_heartbeat(member: str, epoch: int) -> k88.StreamsGroupHeartbeatRequest:
+    """Return a heartbeat of a topology with a task for each partition."""
+    joins = epoch == JOIN_EPOCH
+    subtopologies = tuple(
+        k88.Subtopology(
+            subtopology_id=name,
+            source_topics=(name,),
+            source_topic_regex=(),
+            state_changelog_topics=(),
+            repartition_sink_topics=(),
+            repartition_source_topics=(),
+            copartition_groups=(),
+        )
+        for name in TOPICS
+    )
+    return k88.StreamsGroupHeartbeatRequest(
+        group_id="g",
+        member_id=member,
+        member_epoch=epoch,
+        endpoint_information_epoch=0,
+        rebalance_timeout_ms=30_000 if joins else -1,
+        topology=k88.Topology(epoch=0, subtopologies=subtopologies) if joins else None,
+        process_id=member,
+        active_tasks=() if joins else None,
+        standby_tasks=() if joins else None,
+        warmup_tasks=() if joins else None,
+    )
+
+
+@pytest.fixture(params=["consumer", "share", "streams"])
 def group(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Group:
     joined = Group(request.param, monkeypatch)
     for _ in range(3):
@@ -101,8 +140,7 @@ def test_members_of_large_groups_get_their_shares(group: Group) -> None:
     sizes = group.sizes()
     assert all(sizes.values())
     assert len(sizes) == 3
-    given = {(topic, index) for one in group.data.targets.values() for topic, parts in one.items() for index in parts}
-    assert len(given) == PARTITION_COUNT
+    assert len({partition for member in sizes for partition in group.partitions(member)}) == PARTITION_COUNT
 
 
 def test_one_computation_runs_at_a_time(group: Group) -> None:

@@ -10,21 +10,27 @@ Kafka.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.jvm.arithmetic import java_hash
 from kproto.jvm.hash_map import in_hash_order, in_order_of_computed
 from kproto.jvm.priority_queue import JavaPriorityQueue
+from kproto_server.coordinator.epoch_groups.assigning import Pace
 from kproto_server.coordinator.streams_groups.data import TaskSets, as_tasks, task_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from kproto_server.coordinator.streams_groups.topology import Subtopologies
     from kproto_server.coordinator.streams_groups.version_behavior import StreamsBehavior
 
     Task = tuple[str, int]
     """Subtopology id and partition."""
+
+
+TASK_SIZE = 5
+"""A task takes as long as so many partitions of a consumer group."""
 
 
 class MemberSpec(NamedTuple):
@@ -44,11 +50,10 @@ class _Process:
         self.counts: dict[str, int] = {}
         """The number of tasks by member."""
         self.tasks: set[Task] = set()
+        self.load: float = 0.0
+        """The number of tasks for each member."""
+        self._task_count = 0
         self._queue: JavaPriorityQueue[list[object]] | None = None
-
-    @property
-    def load(self) -> float:
-        return sum(self.counts.values()) / len(self.counts)
 
     def add(self, member_id: str, task: Task) -> int:
         """Give a task to a member; return how many it has then."""
@@ -58,6 +63,8 @@ class _Process:
     def _add(self, member_id: str, task: Task) -> int:
         self.tasks.add(task)
         self.counts[member_id] += 1
+        self._task_count += 1
+        self.load = self._task_count / len(self.counts)
         return self.counts[member_id]
 
     def add_to_least_loaded(self, task: Task) -> tuple[str, int]:
@@ -106,6 +113,7 @@ class _Assignment:
         behavior: StreamsBehavior,
     ) -> None:
         self._behavior = behavior
+        self._pace = Pace()
         self._members = members
         self._ids = in_hash_order(members, java_hash)
         self._standby_count = standby_count
@@ -151,13 +159,15 @@ class _Assignment:
             ordered = in_order_of_computed(added, java_hash, len(added))
         else:
             ordered = in_hash_order(dict.fromkeys(added), java_hash, len(added))
-        return JavaPriorityQueue([self._processes[one] for one in ordered], key=lambda process: process.load)
+        return JavaPriorityQueue([self._processes[one] for one in ordered], key=attrgetter("load"))
 
     # Active tasks.
 
-    def assign_active(self) -> None:
+    def assign_active(self) -> Iterator[None]:
         left = [task for task in sorted(self._active, key=lambda one: (one[1], one[0])) if not self._keep_active(task)]
+        yield
         left = [task for task in left if not self._activate_standby(task)]
+        yield
         queue = self._by_load()
         for task in sorted(left):
             process = queue.poll()
@@ -165,6 +175,8 @@ class _Assignment:
             member_id, count = process.add_to_least_loaded(task)
             self._note_active(member_id, task, count)
             queue.add(process)
+            if self._pace.ends_step(TASK_SIZE):
+                yield
 
     def _keep_active(self, task: Task) -> bool:
         former = self._former_active.get(task)
@@ -219,19 +231,23 @@ class _Assignment:
 
     # Standby tasks.
 
-    def assign_standbys(self) -> None:
+    def assign_standbys(self) -> Iterator[None]:
         left: list[tuple[Task, int]] = []
         for task in sorted(self._stateful, key=lambda one: (one[1], one[0]), reverse=True):
             for number in range(self._standby_count):
                 if not self._keep_standby(task):
                     left.append((task, self._standby_count - number))
                     break
+            if self._pace.ends_step(TASK_SIZE):
+                yield
         left.sort(key=lambda one: one[0], reverse=True)
         queue = self._by_load()
         for task, count in left:
             for _ in range(count):
                 if not self._add_standby_to_least_loaded(queue, task):
                     break
+            if self._pace.ends_step(TASK_SIZE * count):
+                yield
 
     def _keep_standby(self, task: Task) -> bool:
         """Give a standby to the member that had the task, as an active one or as a standby."""
@@ -268,10 +284,12 @@ class _Assignment:
 
 def assign(
     members: Mapping[str, MemberSpec], subtopologies: Subtopologies, standby_count: int, behavior: StreamsBehavior
-) -> dict[str, TaskSets]:
-    """Return the target of each member. ``standby_count``: replicas of each stateful task."""
+) -> Generator[None, None, dict[str, TaskSets]]:
+    """Return the target of each member, computed in steps. ``standby_count``: replicas of each stateful task."""
     assignment = _Assignment(members, subtopologies, standby_count, behavior)
-    assignment.assign_active()
+    yield
+    yield from assignment.assign_active()
     if standby_count:
-        assignment.assign_standbys()
+        yield from assignment.assign_standbys()
+    yield
     return {one: TaskSets(as_tasks(assignment.active[one]), as_tasks(assignment.standby[one])) for one in members}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.coordinator.streams_groups.assignor import MemberSpec, assign
+from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, assign_later, at_once
+from kproto_server.coordinator.streams_groups.assignor import TASK_SIZE, MemberSpec, assign
 from kproto_server.coordinator.streams_groups.data import NO_TASKS, TaskSets
 from kproto_server.coordinator.streams_groups.group import NO_OFFSETS
 from kproto_server.coordinator.streams_groups.statuses import INITIAL_DELAY, INTERVAL
 from kproto_server.coordinator.streams_groups.version_behavior import behavior_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.streams_groups.data import StreamsData
@@ -45,13 +46,30 @@ def with_due_targets(
     since_ms, interval_ms = data.assignment_timestamp_ms, limits.assignment_interval_ms
     if since_ms and interval_ms and now_ms - since_ms < interval_ms:
         return DueTargets(data, data.assignment_epoch, [INTERVAL])
-    return DueTargets(with_targets(coordinator, group, data, limits, now_ms), data.epoch)
+    targets = _targets(coordinator, group, data, limits)
+
+    def finished(present: StreamsData, at_ms: int) -> StreamsData:
+        return present._replace(assignment_epoch=data.epoch, assignment_timestamp_ms=at_ms)
+
+    if _is_large(group, data, limits):
+        assign_later(coordinator, group, data, targets, finished)
+        return DueTargets(data, data.assignment_epoch)
+    found = {one: _kept(data.targets.get(one), target) for one, target in at_once(targets).items()}
+    return DueTargets(finished(data._replace(targets=found), now_ms), data.epoch)
 
 
-def with_targets(
-    coordinator: GroupCoordinator, group: StreamsGroup, data: StreamsData, limits: StreamsLimits, now_ms: int
-) -> StreamsData:
-    """Return the data with targets for their epoch: no tasks while the topology is not ready."""
+def _is_large(group: StreamsGroup, data: StreamsData, limits: StreamsLimits) -> bool:
+    """Return whether an assignment takes so long that it is computed in steps."""
+    if group.configured is None:
+        return False
+    task_count = sum(found.task_count for found in (group.configured.subtopologies or {}).values())
+    return TASK_SIZE * task_count * (1 + limits.standby_replicas) + len(data.members) > SIZE_MAX
+
+
+def _targets(
+    coordinator: GroupCoordinator, group: StreamsGroup, data: StreamsData, limits: StreamsLimits
+) -> Generator[None, None, dict[str, TaskSets]]:
+    """Return the targets of the members, computed in steps: no tasks while the topology is not ready."""
     configured = group.configured
     targets: dict[str, TaskSets] = dict.fromkeys(data.members, NO_TASKS)
     if configured is not None and configured.is_ready and configured.subtopologies is not None:
@@ -64,12 +82,8 @@ def with_targets(
             )
             for member_id, member in data.members.items()
         }
-        targets = assign(specs, configured.subtopologies, limits.standby_replicas, behavior)
-    return data._replace(
-        targets={one: _kept(data.targets.get(one), target) for one, target in targets.items()},
-        assignment_epoch=data.epoch,
-        assignment_timestamp_ms=now_ms,
-    )
+        targets = yield from assign(specs, configured.subtopologies, limits.standby_replicas, behavior)
+    return targets
 
 
 def _kept(before: TaskSets | None, after: TaskSets) -> TaskSets:
