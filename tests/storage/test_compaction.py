@@ -246,3 +246,26 @@ def test_a_steady_stream_of_commits_takes_at_most_twice_the_live_data(keys: int,
             assert used <= 2 * live + segment_bytes
     assert compactions >= 4
     assert len({record.key for record in records(log_dir, log)}) == keys
+
+
+@pytest.mark.parametrize("segment_bytes", [150, 300])
+def test_a_log_begins_where_it_began(tmp_path: Path, segment_bytes: int) -> None:
+    """As in Kafka, whose cleaner leaves an empty segment: otherwise consumers at the beginning had OFFSET_OUT_OF_RANGE
+    after a restart."""
+    log_dir, log = open_log(tmp_path, segment_bytes)
+    for number in range(8):
+        write(log_dir, log, ("a", f"{number}" + "x" * 100))
+    for _ in range(2):
+        compact(log_dir, log)
+        assert log.segments()[0].base_offset == 0
+    found = records(log_dir, log)
+    log_dir.close()
+    log_dir, log = open_log(tmp_path, segment_bytes)
+    assert log.start_offset == 0
+    assert records(log_dir, log) == found
+    for number in range(4):
+        write(log_dir, log, ("b", f"{number}" + "x" * 100))
+    compact(log_dir, log)
+    assert table_of(records(log_dir, log)).keys() == {b"a", b"b"}
+    assert log.start_offset == 0
+    log_dir.close()

@@ -233,6 +233,11 @@ class Compaction:
         finally:
             cleaned.close()
         if not cleaned.size:
+            if group[0] is self._log.closed_segments()[0]:
+                # The oldest segment stays, without content, as in Kafka: the log begins with its base offset.
+                yield from self._replace_one(group.pop(0), cleaned)
+            else:
+                self._disk.remove(cleaned.path)
             yield from self._remove(group)
         elif len(group) == 1:
             yield from self._replace_one(group[0], cleaned)
@@ -290,7 +295,6 @@ class Compaction:
     def _remove(self, group: list[Segment]) -> Iterator[Work]:
         """Remove segments without a retained record."""
         disk, log = self._disk, self._log
-        disk.remove(group[0].path + CLEANED_SUFFIX)
         # One sync for all of them: a segment that comes back after a power loss has only superseded records.
         for segment in group:
             disk.remove(segment.path)

@@ -143,7 +143,10 @@ class Recovery:
         return log
 
     def _list_segments(self, directory: str) -> list[Segment]:
-        """Return the segments, oldest first; remove closed segments without content."""
+        """Return the segments, oldest first; remove closed segments without content.
+
+        The oldest stays: compaction empties it, and the log begins with its base offset.
+        """
         disk = self._disk
         bases = sorted(base for name in disk.names(directory) if (base := segment_base_offset(name)) is not None)
         segments = []
@@ -151,7 +154,7 @@ class Recovery:
             path = f"{directory}/{base:020}{LOG_SUFFIX}"
             require_file(disk, path)
             segment = Segment(base, path, disk.size_of(path), is_active=base == bases[-1])
-            if segment.size or segment.is_active:
+            if segment.size or segment.is_active or base == bases[0]:
                 segments.append(segment)
             else:
                 # A roll created the file and failed before the first batch; a later roll took another base offset.
