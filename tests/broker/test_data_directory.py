@@ -9,6 +9,7 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
 from kproto.records.compression import Compression
 from kproto.records.record import Record
@@ -163,3 +164,32 @@ def test_a_batch_that_is_damaged_on_disk_is_an_error_of_its_partition_only(
         damaged, sound = (topic.partitions[0] for topic in client.ask(request, 4).responses)
     assert (damaged.error_code, sound.error_code) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
     assert len(sound.records) == len(batch)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_its_partition_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The connection was closed. A lost file stands for a disk that fails, and for a process without descriptors."""
+    batch = build_record_batch([Record(b"k", b"v", timestamp=1)])
+    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
+        for name in ("lost", "sound"):
+            broker.topics.create(name)
+            data = (PartitionProduceData(index=0, records=batch),)
+            topic_data = (TopicProduceData(name=name, partition_data=data),)
+            client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data), 7)
+    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20),)
+    topics = tuple(FetchTopic(topic=name, partitions=partitions) for name in ("lost", "sound"))
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=topics)
+    at_time = (ListOffsetsPartition(partition_index=0, timestamp=1),)
+    by_time = ListOffsetsRequest(
+        replica_id=-1, topics=tuple(ListOffsetsTopic(name=name, partitions=at_time) for name in ("lost", "sound"))
+    )
+    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
+        (log,) = (tmp_path / "lost-0").glob("*.log")
+        log.unlink()
+        for version, error in ((5, ErrorCode.NOT_LEADER_OR_FOLLOWER), (6, ErrorCode.KAFKA_STORAGE_ERROR)):
+            lost, sound = (topic.partitions[0] for topic in client.ask(request, version).responses)
+            assert (lost.error_code, sound.error_code, len(sound.records)) == (error, 0, len(batch))
+        lost, sound = (topic.partitions[0] for topic in client.ask(by_time, 1).topics)
+        assert (lost.error_code, sound.error_code, sound.offset) == (ErrorCode.KAFKA_STORAGE_ERROR, 0, 0)
+    assert "lost-0 can't be read: [Errno 2]" in caplog.text

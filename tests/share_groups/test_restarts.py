@@ -131,9 +131,18 @@ MAGIC = 16
 """A position in a batch."""
 
 
-@pytest.mark.parametrize("wait_ms", [0, 500])
-def test_a_batch_that_is_damaged_on_disk_is_an_error_of_its_partition_only(wait_ms: int) -> None:
-    """The connection was closed."""
+@pytest.mark.parametrize(
+    ("wait_ms", "is_lost", "error"),
+    [
+        (0, False, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (500, False, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (0, True, ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_an_error_of_its_partition_only(
+    wait_ms: int, is_lost: bool, error: ErrorCode
+) -> None:
+    """The connection was closed. A lost file stands for a disk that fails, and for a process without descriptors."""
     transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
     share = Sharers(transport, KafkaVersion.named("4.4"), "n")
     share.create(partitions=2)
@@ -144,9 +153,11 @@ def test_a_batch_that_is_damaged_on_disk_is_an_error_of_its_partition_only(wait_
     transport.at.persistence.close()
     transport.at.disk.open(f"n-t-0/{0:020}.log").write_at(MAGIC, b"\x22")
     transport.kill()
+    if is_lost:
+        transport.at.disk.remove(f"n-t-0/{0:020}.log")
     share.fetch("A", 0, 1, epoch=0, wait_ms=wait_ms)
     damaged, sound = last(share)["responses"][0]["partitions"]
-    assert damaged["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert damaged["error_code"] == error
     assert sound["acquired_records"] == [{"first_offset": 0, "last_offset": 0, "delivery_count": 1}]
 
 

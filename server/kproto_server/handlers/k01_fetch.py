@@ -20,7 +20,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError, MissingPackage
 from kproto.messages.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -35,6 +34,7 @@ from kproto.messages.k01_fetch import PartitionData as PartitionResponse
 from kproto.records.compression import Compression
 from kproto_server.deferred import Completion, DelayedOperation, at_turn
 from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, with_records
+from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.partition_log.log_config import log_config
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 TIMESTAMPS_SINCE, MAX_BYTES_SINCE, BATCHES_SINCE = 2, 3, 4
+STORAGE_ERROR_SINCE = 6
 SESSIONS_SINCE = 7
 FOLLOWERS_SINCE = 11
 """The version from which on consumers may read from any replica (KIP-392)."""
@@ -332,13 +333,16 @@ def _partition(
         return _not_compressed_for(partition, fetch, context)
     if error:
         return Read(_failed(partition, fetch, error, context), is_missing=False)
-    diverging = _diverging(partition, fetch, context)
     try:
+        diverging = _diverging(partition, fetch, context)
         stable_offset = partition.data.last_stable_offset
         end_offset = stable_offset if request.isolation_level else None
         records = _records(partition, fetch, end_offset, budget, context) if diverging == NO_DIVERGENCE else b""
-    except (DecodeError, MissingPackage):  # a batch that cannot be converted, or is damaged on disk
-        return _not_compressed_for(partition, fetch, context, ErrorCode.UNKNOWN_SERVER_ERROR)
+    except UNREADABLE as unreadable:
+        read_error = error_of_read(unreadable, topic.name, fetch.partition)
+        if read_error is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE:
+            read_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return _not_compressed_for(partition, fetch, context, read_error)
     if records is None:
         return _not_compressed_for(partition, fetch, context)
     has_stable_offset = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
@@ -362,7 +366,7 @@ def _partition(
 def _readable_bytes(partition: Partition, fetch: FetchPartition) -> int:
     try:
         return partition.data.readable_bytes(fetch.fetch_offset, fetch.partition_max_bytes)
-    except DecodeError:  # a batch is damaged on disk; the partition has an error in the response
+    except UNREADABLE:  # the partition has an error in the response
         return 0
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError, MissingPackage
 from kproto.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -19,6 +18,7 @@ from kproto.messages.k02_list_offsets import (
 from kproto.records.batches import read_batches
 from kproto_server.deferred import CloseConnection, in_slices
 from kproto_server.handlers._partitions import leader_error, make_records
+from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -146,13 +146,13 @@ def _partition(
     error = leader_error(partition, context.node.node_id, requested.current_leader_epoch)
     if error or partition is None:
         return _refused(requested.partition_index, error)
-    if context.api_version == 0:
-        return _v0_response(requested, partition, context)
     try:
+        if context.api_version == 0:
+            return _v0_response(requested, partition, context)
         end_offset = partition.data.last_stable_offset if isolation_level else partition.high_watermark
         found = _find_offset(partition, requested.timestamp, end_offset, context, budget)
-    except (DecodeError, MissingPackage):  # a batch that cannot be read
-        return _refused(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+    except UNREADABLE as unreadable:
+        return _refused(requested.partition_index, error_of_read(unreadable, topic_name, requested.partition_index))
     return ListOffsetsPartitionResponse(
         partition_index=requested.partition_index,
         error_code=error,

@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError
 from kproto.messages.k78_share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -26,6 +25,7 @@ from kproto.messages.k78_share_fetch import (
 from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_slices
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
+from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
 from kproto_server.share_groups.log_batches import aborted_spans, fetched_batches, sliced
 from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
@@ -181,18 +181,20 @@ class _Fetch:
             key = SharePartitionKey(self._session.group_id, *one)
             try:
                 loaded = context.share_groups.partitions.load(key, topic, partition, context.now_ms)
-            except DecodeError:
-                loaded = ErrorCode.UNKNOWN_SERVER_ERROR
+            except UNREADABLE as unreadable:
+                loaded = error_of_read(unreadable, topic.name, one.partition)
             if not isinstance(loaded, ErrorCode):
                 self._loaded[one] = loaded, partition
                 return
             error = loaded
         self._errors[one] = _failed(one.partition, error, partition)
 
-    def _unload_damaged(self, one: TopicIdPartition) -> None:
-        """Give a partition whose log is damaged on disk an error in the response, as Fetch does."""
+    def _unload(self, one: TopicIdPartition, unreadable: Exception) -> None:
+        """Give a partition whose log cannot be read an error in the response, as Fetch does."""
         del self._loaded[one]
-        self._errors[one] = _partition(one.partition, ErrorCode.UNKNOWN_SERVER_ERROR, b"")
+        topic = self._context.cluster.topic_by_id(one.topic_id)
+        error = error_of_read(unreadable, topic.name if topic else "", one.partition)
+        self._errors[one] = _partition(one.partition, error, b"")
 
     # Waiting.
 
@@ -217,7 +219,7 @@ class _Fetch:
                 return True
             if number % SLICE_PARTITIONS == 0:
                 yield
-        return len(self._loaded) < loaded_count  # a log is damaged: its error does not wait
+        return len(self._loaded) < loaded_count  # a log cannot be read: its error does not wait
 
     def _look(self, one: TopicIdPartition) -> None:
         """Go on if a partition has available records now. Looking at all of them would take as long as the request."""
@@ -225,7 +227,7 @@ class _Fetch:
         if not self._completion.is_complete and loaded.share.can_acquire:
             try:
                 read = self._read(one, 1, is_first=True)
-            except DecodeError:  # the response has the partition's error
+            except UNREADABLE:  # the response has the partition's error
                 self._completion.complete()
                 return
             if read.records or not _is_in_range(read):
@@ -253,7 +255,7 @@ class _Fetch:
     def _reads(self) -> Iterator[tuple[TopicIdPartition, Read]]:
         """Read each partition that has available records from the first of them on, when it is asked for.
 
-        A partition whose log is damaged on disk is left out.
+        A partition whose log cannot be read is left out.
         """
         able = [one for one, (loaded, _) in self._loaded.items() if loaded.share.can_acquire]
         limit = min(self._request.max_bytes, RESPONSE_MAX_BYTES)
@@ -261,8 +263,8 @@ class _Fetch:
         for one in able:
             try:
                 read = self._read(one, limit // len(able), is_first=is_first)
-            except DecodeError:
-                self._unload_damaged(one)
+            except UNREADABLE as unreadable:
+                self._unload(one, unreadable)
                 continue
             yield one, read
             is_first = is_first and not read.records
@@ -289,8 +291,8 @@ class _Fetch:
             for number, (one, read) in enumerate(self._reads(), start=1):
                 try:
                     found[one], count = self._acquire(one, read, left)
-                except DecodeError:
-                    self._unload_damaged(one)
+                except UNREADABLE as unreadable:
+                    self._unload(one, unreadable)
                 else:
                     left -= count
                 if number % SLICE_PARTITIONS == 0:

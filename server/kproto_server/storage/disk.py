@@ -23,6 +23,8 @@ LOCK_NAME = ".lock"
 IN_USE = "{} is in use by another broker; stop it, or use another directory"
 SYMBOLIC_LINK = "is a symbolic link, and nothing outside the data directory is written"
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+READ_ONLY_ERRORS = (errno.EROFS, errno.EPERM)
+"""Of a file that can only be read: its file system is read-only, or it is immutable."""
 _LOCKED: set[tuple[int, int]] = set()
 """Lock files locked by this process, by device and inode number."""
 
@@ -229,8 +231,14 @@ class RealDisk:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         # Not through a symbolic link: nothing outside the directory is ever written.
-        flags = os.O_RDWR | os.O_CLOEXEC | NOFOLLOW | (os.O_CREAT if create else 0)
-        return RealFile(os.open(self._path(path), flags, 0o644))
+        flags = os.O_CLOEXEC | NOFOLLOW | (os.O_CREAT if create else 0)
+        try:
+            return RealFile(os.open(self._path(path), os.O_RDWR | flags, 0o644))
+        except OSError as error:
+            # The kernel makes a file system with errors read-only: it can still be read, and a write fails.
+            if create or error.errno not in READ_ONLY_ERRORS:
+                raise
+            return RealFile(os.open(self._path(path), os.O_RDONLY | flags))
 
     def rename(self, path: str, to: str) -> None:
         os.replace(self._path(path), self._path(to))

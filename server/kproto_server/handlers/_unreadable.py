@@ -1,0 +1,21 @@
+"""Partitions whose log cannot be read: each has an error in the response, and the others have their records."""
+
+from __future__ import annotations
+
+import logging
+
+from kproto.codes import ErrorCode
+from kproto.errors import DecodeError, MissingPackage
+
+logger = logging.getLogger("kproto.log")
+
+UNREADABLE = (DecodeError, MissingPackage, OSError)
+"""A batch that is damaged on disk or cannot be converted; a file that cannot be opened or read."""
+
+
+def error_of_read(error: Exception, topic: str, partition: int) -> ErrorCode:
+    """Return the error code of a partition that cannot be read, and log why its file cannot."""
+    if not isinstance(error, OSError):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    logger.error("%s-%d can't be read: %s", topic, partition, error)
+    return ErrorCode.KAFKA_STORAGE_ERROR
