@@ -28,6 +28,12 @@ class OffsetsBehavior(VersionBehavior):
         return not self.at_least(3, 5)
 
     @cached_property
+    def merges_duplicate_groups(self) -> bool:
+        """Whether OffsetFetch returns a group that the request names twice only once, and all groups in the order of a
+        hash map: up to 3.4 (measured on 3.3.2; KafkaApis of 3.0 to 3.5)."""
+        return not self.at_least(3, 5)
+
+    @cached_property
     def returns_unknown_topics_without_partitions(self) -> bool:
         """Whether OffsetCommit and OffsetDelete return an unknown topic for which the request names no partition: from
         3.5 on. A known topic without partitions is left out by all releases (measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0;

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import in_hash_order
 from kproto.messages.k09_offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -83,6 +85,10 @@ def handle(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | LargeResponse | DeferredResponse | DelayedOperation:
     """Return the offsets; with ``require_stable`` after the commits that the log is writing (OF-26)."""
+    if len(request.groups) > 1 and context.behavior(OffsetsBehavior).merges_duplicate_groups:
+        # A hash map has one request of each group, the last one.
+        of_group = {one.group_id: one for one in request.groups}
+        request = request.replace(groups=tuple([of_group[one] for one in in_hash_order(of_group, java_hash)]))
     log = context.coordinator.log
     if not request.require_stable or next(iter(log.in_flight()), None) is None:
         return _offsets(request, context)

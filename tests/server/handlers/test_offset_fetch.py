@@ -237,6 +237,19 @@ def test_each_group_of_a_request_gets_its_own_result(version: int) -> None:
     ]
 
 
+@pytest.mark.parametrize(("kafka_version", "merges"), [("3.0", True), ("3.4", True), ("3.5", False)])
+def test_a_group_that_is_named_twice(kafka_version: str, merges: bool) -> None:
+    """Up to 3.4 a hash map of groups has the last request for each (groups on 3.3.2, seed 1004)."""
+    state = new_state(kafka_version)
+    commit(state, "g", {"t": {0: 1, 1: 2}})
+    asked = [(OffsetFetchRequestTopics(name="t", partition_indexes=(index,)),) for index in range(2)]
+    groups = tuple(OffsetFetchRequestGroup(group_id="g", topics=topics) for topics in asked)
+    response = ask(state, OffsetFetchRequest(groups=groups), 8)
+    found = [(group.group_id, rows(group.topics)) for group in response.groups]
+    both = [("g", [("t", 0, 1, -1, "", 0)]), ("g", [("t", 1, 2, -1, "", 0)])]
+    assert found == (both[1:] if merges else both)
+
+
 @BATCHED
 def test_a_request_without_groups_gets_an_empty_response_in_each_version(version: int) -> None:
     """OF-39."""
