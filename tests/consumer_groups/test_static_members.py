@@ -76,6 +76,17 @@ def test_a_dynamic_member_that_becomes_static_has_no_partitions_until_the_next_a
     assert group.members["A"].assigned == {"t": (0, 1, 2), "x": tuple(range(6))}
 
 
+@pytest.mark.parametrize("release", ["4.0", "4.2", "4.4"])
+def test_a_classic_member_that_replaces_the_last_other_leaves_the_generation(release: str) -> None:
+    """ClassicGroup.fromConsumerGroup has the epoch of the group without the member's change (crowds on 4.2.2 and 4.4.0,
+    seed 3005)."""
+    group = new_group(release)
+    group.join("A", ("x",), instance_id="i")
+    group.join_classic("C", ("t",), instance="i")
+    group.join("B", ("x",))
+    assert group.members["B"].epoch == group.members["A"].epoch + 1
+
+
 def new_group(release: str) -> Conversation:
     state = new_state(release, topics=TOPICS, settings=SETTINGS, clock=virtual_clock())
     group = Conversation(InMemoryTransport(state), "g", release=release)

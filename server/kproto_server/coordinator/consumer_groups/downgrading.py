@@ -88,7 +88,7 @@ def _classic_group(
 ) -> Group:
     classic = Group(group.group_id, now_ms)
     classic.protocol_type = CONSUMER
-    classic.generation = data.epoch
+    classic.generation = group.data.epoch  # without the change that a joining member makes
     for one in members:
         classic.add_member(
             Member(
