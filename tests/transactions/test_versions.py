@@ -160,6 +160,11 @@ def test_transactions_of_two_producers_in_one_request(
     assert error_codes(producer.connection.ask(request, 8)) == expected
 
 
+def test_a_request_without_transactions_gets_an_empty_response() -> None:
+    response: Any = Producer().connection.ask(AddPartitionsToTxnRequest(transactions=()), 5)
+    assert (response.error_code, response.results_by_transaction) == (ErrorCode.NONE, ())
+
+
 @pytest.mark.parametrize(("release", "keeps"), [("3.9", True), ("4.0", True), ("4.1", False), ("4.4", False)])
 def test_a_new_producer_keeps_the_start_of_the_last_transaction(release: str, keeps: bool) -> None:
     """TransactionMetadata.completeTransitionTo; measured on 3.9.2, 4.0.0 and 4.4.0."""
