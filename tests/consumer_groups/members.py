@@ -75,6 +75,8 @@ class Conversation:
         self._transport = transport
         self.topic_ids: dict[str, bytes] = {}
         self._generated: dict[str, str] = {}
+        self._kept: list[tuple[str, Any]] = []
+        """Responses that came with one that is no step."""
 
     def serves(self, api_key: int, version: int) -> bool:
         """Return whether the broker's release serves a version of an API."""
@@ -270,7 +272,8 @@ class Conversation:
     def send(self, name: str, request: Request, version: int) -> list[Any]:
         """Send a request, and note all responses that come; return the member's own."""
         self._transport.send(name, request, version)
-        found = self._transport.responses()
+        found = self._kept + self._transport.responses()
+        self._kept = []
         by_name: dict[str, list[Any]] = {}
         for to, response in found:
             self._learn_id(to, response)

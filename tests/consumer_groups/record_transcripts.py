@@ -2,7 +2,8 @@
 
     python -m tests.consumer_groups.record_transcripts 4.0.2 4.4.0 [--only two_members] [--seeds 100 --start 37 --mixed]
 
-Prints the differences to kproto. ``--seeds`` compares that many random scripts instead, of which nothing is written.
+Prints the differences to kproto. ``--seeds`` compares that many random scripts instead, of which nothing is written;
+``--mixed`` and ``--crowds`` have more kinds of requests.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto.records.partitioning import TRANSACTION_TOPIC
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.state import BrokerState
 from kproto_server.testing.in_memory import virtual_clock
+from tests.consumer_groups.crowds import Crowd, Ids
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.scripts import SCRIPTS, Script, mixed_script, random_script
 from tests.consumer_groups.transcripts import (
@@ -108,6 +111,28 @@ def try_random(release: str, seeds: Iterable[int], *, mixed: bool) -> int:
         return random_runs.compare(runs, address, lambda: new_kproto(release, topic_ids, settings))
 
 
+def try_crowds(release: str, seeds: Iterable[int]) -> int:
+    """Run scripts of crowds against a release and kproto, and print how they differ; return how many differ."""
+    with real_broker(release) as (address, topic_ids):
+        runs: dict[str, random_runs.Run] = {
+            f"seed {seed}": partial(_run_crowd, seed=seed, release=release, ids=Ids.unknown()) for seed in seeds
+        }
+        return random_runs.compare(runs, address, lambda: _new_kproto_with_transactions(release, topic_ids))
+
+
+def _new_kproto_with_transactions(release: str, topic_ids: Mapping[str, str]) -> BrokerState:
+    """Return a broker that has a transaction coordinator as the real one does, so that no request is repeated."""
+    state = new_kproto(release, topic_ids)
+    state.cluster.ensure_internal_topic(TRANSACTION_TOPIC, state.clock.now_ms())
+    return state
+
+
+def _run_crowd(transport: Transport, *, seed: int, release: str, ids: Ids) -> tuple[Step, ...]:
+    crowd = Crowd(transport, f"crowd-{seed}", release, ids, seed)
+    crowd.run()
+    return tuple(crowd.steps)
+
+
 def _run_random(transport: Transport, *, script: Script, name: str, release: str) -> tuple[Step, ...]:
     return run(script, transport, name, release)
 
@@ -159,13 +184,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=0, help="compare random scripts instead")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--mixed", action="store_true", help="with static members, regular expressions and commits")
+    parser.add_argument("--crowds", action="store_true", help="with all kinds of members, and topics that change")
     arguments = parser.parse_args()
     scripts = {name: SCRIPTS[name] for name in arguments.only.split(",") if name}
     kept, ids = list(transcripts()), topic_ids_by_release()
     for release in arguments.releases:
         if arguments.seeds:
             seeds = range(arguments.start, arguments.start + arguments.seeds)
-            different = try_random(release, seeds, mixed=arguments.mixed)
+            different = (
+                try_crowds(release, seeds) if arguments.crowds else try_random(release, seeds, mixed=arguments.mixed)
+            )
             print(f"{release}: {arguments.seeds} random scripts, {different} different from kproto", flush=True)
             continue
         of_release = {name: one for name, one in scripts.items() if runs_on(name, release)}

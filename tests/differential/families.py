@@ -1,4 +1,4 @@
-"""The families of random requests: groups, records, topics, transactions, and their producers."""
+"""The families of random requests: groups, records, topics, transactions, and producers, also beside administrators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from tests.commandline.commands import kproto_started, line_of
-from tests.differential import groups, producers, records, topics, transactions
+from tests.differential import administered_producers, groups, producers, records, topics, transactions
 from tests.differential.broker_pair import ComparedBroker
 from tests.differential.history import FoundDifference, History, common_versions, run_histories
 from tests.interop.kproto_process import LISTENING
@@ -31,6 +31,7 @@ FAMILIES = {
     "records": Family(records.RecordHistory, records.SETTINGS),
     "topics": Family(topics.TopicHistory, topics.SETTINGS),
     "producers": Family(producers.ProducerHistory, producers.SETTINGS),
+    "administered": Family(administered_producers.AdministeredHistory, administered_producers.ADMINISTERED_SETTINGS),
     "transactions": Family(transactions.TransactionHistory, records.SETTINGS, transactions.NEWER_SETTINGS),
 }
 

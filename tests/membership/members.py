@@ -64,6 +64,11 @@ class Transport(Protocol):
 
     def pass_time(self, duration_ms: int) -> None: ...
 
+    @property
+    def waiting(self) -> list[str]:
+        """The names of connections with a pending request."""
+        ...
+
 
 class Step(NamedTuple):
     """An action, and the responses that came after it."""

@@ -11,11 +11,17 @@ from typing import Any
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 from kproto.message import Request
+from kproto.messages.k11_join_group import JoinGroupRequest
+from kproto.messages.k14_sync_group import SyncGroupRequest
 
 QUIET_S = 0.35
 """How long no response has to come until no more are expected, while a request is pending that may have to wait."""
 RESPONSE_LIMIT_S = 10.0
 """The same, if every request has a response soon; a busy broker takes seconds for some."""
+DEFERRED = (JoinGroupRequest, SyncGroupRequest)
+"""Requests that may wait for those of other members."""
+DEFERRED_QUIET_S = 0.5
+"""How long no response has to come if only such requests are pending."""
 LIMIT_S = 20.0
 
 
@@ -49,7 +55,9 @@ class SocketTransport:
         found: list[tuple[str, Any]] = []
         while any(self._requests.values()):
             names = {sock: name for name, sock in self._sockets.items()}
-            ready, _, _ = select.select(list(names), [], [], self._quiet_s)
+            kinds = {kind for requests in self._requests.values() for kind, _ in requests}
+            quiet_s = min(self._quiet_s, DEFERRED_QUIET_S) if kinds.issubset(DEFERRED) else self._quiet_s
+            ready, _, _ = select.select(list(names), [], [], quiet_s)
             if not ready:
                 break
             for sock in ready:
@@ -72,6 +80,11 @@ class SocketTransport:
 
     def pass_time(self, duration_ms: int) -> None:
         time.sleep(duration_ms / 1000)
+
+    @property
+    def waiting(self) -> list[str]:
+        """The names of connections with a pending request."""
+        return [name for name, requests in self._requests.items() if requests]
 
     def close(self) -> None:
         for sock in self._sockets.values():
