@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kproto_server.coordinator.deletion import delete_group, group_delete_error
+from kproto_server.coordinator.membership.timers import end_sessions
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> N
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
     group = context.coordinator.group(group_id)
+    if group is not None and group.kind == "classic":
+        # A client that waits for the session timeout of its static members deletes the group in that millisecond.
+        end_sessions(context.coordinator, group)
+        group = context.coordinator.group(group_id)
     errors[group_id] = context.coordinator.error_at(context.node, group_id) or group_delete_error(group)
     if not errors[group_id]:
         if group is not None and group.kind == "share":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k47_offset_delete import (
@@ -15,6 +16,8 @@ from kproto.messages.k47_offset_delete import (
 )
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.membership.members import extend_session
+from kproto_server.testing import virtual_clock
 from tests.coordinator.broker_state import NOW_MS, ask, commit, group_with, new_state
 from tests.coordinator.change_logs import Appended, RecordingLog
 
@@ -213,6 +216,15 @@ def test_failed_tombstones_delete_nothing() -> None:
 
 
 # DeleteGroups.
+
+
+def test_a_member_whose_session_ends_now_is_gone() -> None:
+    """Its timer fires behind the request of the same millisecond; librdkafka's test 0081 waits exactly that long."""
+    state = new_state(clock=virtual_clock(NOW_MS))
+    members = [Member("m", group_instance_id="i", session_timeout_ms=6000), Member("n", session_timeout_ms=6001)]
+    for group_id, member in zip("gh", members, strict=True):
+        extend_session(group_with(state, group_id, GroupState.STABLE, [member]), member, NOW_MS - 6000)
+    assert delete_groups(state, "g", "h") == [("g", 0), ("h", ErrorCode.NON_EMPTY_GROUP)]
 
 
 @OLD_AND_NEW

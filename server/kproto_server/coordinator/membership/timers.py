@@ -106,6 +106,14 @@ def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
     schedule(coordinator, group)
 
 
+def end_sessions(coordinator: GroupCoordinator, group: Group) -> None:
+    """End the sessions that are over now: their timer fires behind the requests of the same millisecond."""
+    if group.next_member_check_ms is not None and group.next_member_check_ms <= coordinator.clock.now_ms():
+        if group.session_timer is not None:
+            group.session_timer.cancel()
+        _check_members(coordinator, group)
+
+
 def expire(coordinator: GroupCoordinator, group: Group, member: Member) -> None:
     """Remove a member as if its session had expired, also while a request of it is pending."""
     _expire(coordinator, group, member, coordinator.clock.now_ms())
