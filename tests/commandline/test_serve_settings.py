@@ -44,7 +44,7 @@ log.retention.check.interval.ms=300000
 """
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
 IGNORED = (
-    "process.roles, controller.quorum.bootstrap.servers, num.network.threads, num.io.threads, "
+    "process.roles, controller.quorum.bootstrap.servers, "
     "socket.send.buffer.bytes, socket.receive.buffer.bytes, log.dirs, num.recovery.threads.per.data.dir"
 )
 

@@ -151,7 +151,7 @@ def test_every_default_is_a_valid_value(name: str) -> None:
     ],
 )
 def test_the_retention_setting_with_the_finest_unit_decides(given: dict[str, str], retention_ms: int) -> None:
-    assert Settings.from_mapping(given).retention_ms == retention_ms
+    assert Settings.from_mapping(given).topic_default_ms("retention.ms") == retention_ms
 
 
 @pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
@@ -238,7 +238,7 @@ def test_all_faults_of_a_properties_file_are_listed() -> None:
 
 
 def test_a_config_file_sets_settings_and_names_the_others() -> None:
-    text = "# broker\noffsets.retention.minutes=60\nnum.partitions : 3\nnum.io.threads=8\nbroker.rack=a\n"
+    text = "# broker\noffsets.retention.minutes=60\nnum.partitions : 3\nnum.io.threads=16\nbroker.rack=a\n"
     settings, ignored = Settings().with_config_file(read_properties(text))
     assert (settings.int("offsets.retention.minutes"), settings.int("num.partitions")) == (60, 3)
     assert ignored == ["num.io.threads", "broker.rack"]
@@ -246,7 +246,7 @@ def test_a_config_file_sets_settings_and_names_the_others() -> None:
 
 def test_all_faults_of_a_config_file_are_listed() -> None:
     with pytest.raises(SettingError) as caught:
-        Settings().with_config_file({"num.partitions": "x", "num.io.threads": "x", "log.retention.hours": "0"})
+        Settings().with_config_file({"num.partitions": "x", "no.such": "x", "log.retention.hours": "0"})
     assert [line.split()[0] for line in str(caught.value).splitlines()] == ["num.partitions", "log.retention.hours"]
 
 

@@ -25,17 +25,34 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kproto_server.cluster.topic_config_changes import ConfigChange
+    from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
 OVERRIDES = "max.connections.per.ip.overrides"
 MIN_IN_SYNC = "min.insync.replicas"
+LOWEST = {"log.roll.ms": 1, "log.roll.jitter.ms": 0}
+"""Bounds whose error has no value in it."""
+THREADS = frozenset({
+    "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+})  # fmt: skip
+CLEANER_THREADS, CLEANER_BUFFER = "log.cleaner.threads", "log.cleaner.dedupe.buffer.size"
+CLEANER_BUFFER_MIN_BYTES = 1024 * 1024
+"""The buffer of each thread of the cleaner has more."""
+DYNAMIC_PROBLEM = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
+)
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
 
 
 def changed_settings(
-    name: str, configs: Mapping[str, str], changes: Sequence[ConfigChange], kafka_version: KafkaVersion
+    name: str, configs: Mapping[str, str], changes: Sequence[ConfigChange], current: Settings
 ) -> dict[str, str] | Refusal:
-    """Return the dynamic settings of a node, or of all nodes (""), after the changes of IncrementalAlterConfigs."""
+    """Return the dynamic settings of a node, or of all nodes (""), after the changes of IncrementalAlterConfigs.
+
+    ``current``: the settings of the node that has the request.
+    """
+    kafka_version = current.kafka_version
     after = dict(configs)
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
@@ -47,21 +64,22 @@ def changed_settings(
         else:
             after[change.name] = change.value or ""
     touched = {change.name for change in changes}
-    return _checked(name, configs, after, touched, kafka_version)
+    return _checked(name, configs, after, touched, current)
 
 
 def replaced_settings(
-    name: str, configs: Mapping[str, str], after: dict[str, str], kafka_version: KafkaVersion
+    name: str, configs: Mapping[str, str], after: dict[str, str], current: Settings
 ) -> dict[str, str] | Refusal:
-    """Return the dynamic settings of a node, or of all nodes (""), that AlterConfigs has set."""
-    return _checked(name, configs, after, set(after), kafka_version)
+    """As `changed_settings`, with all dynamic settings that AlterConfigs has set."""
+    return _checked(name, configs, after, set(after), current)
 
 
 def _checked(
-    name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], kafka_version: KafkaVersion
+    name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], current: Settings
 ) -> dict[str, str] | Refusal:
+    kafka_version = current.kafka_version
     new = {one: value for one, value in after.items() if before.get(one) != value}
-    problem = _problem(new, kafka_version)
+    problem = _problem(new, kafka_version) or _problem_of_threads(new, current)
     if problem is not None:
         return problem if problem.error is ErrorCode.POLICY_VIOLATION else _with_resource(problem, name, kafka_version)
     if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas:
@@ -75,7 +93,7 @@ def _checked(
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
     # DEVIATION: Kafka accepts unknown names, which plugins may have.
     for one in new:
-        if one not in SETTINGS or not SETTINGS[one].is_described:
+        if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version):
             return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
     fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
@@ -92,6 +110,36 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
         if one in RETENTION_UNITS_MS and int(parsed) == 0:
             message = f"requirement failed: {one} must be unlimited (-1) or, greater than or equal to 1"
             return Refusal(ErrorCode.INVALID_REQUEST, message)
+        if one in LOWEST and int(parsed) < LOWEST[one]:
+            message = f"requirement failed: {one} must be greater than or equal to {LOWEST[one]}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+    return None
+
+
+def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | None:
+    """Refuse numbers of threads that are far from the current ones, and a buffer that is too small for them."""
+    changed = {one: int(_parsed(one, value)) for one, value in new.items() if one in THREADS}
+    cleaner = {one: int(_parsed(one, new[one])) for one in (CLEANER_THREADS, CLEANER_BUFFER) if one in new}
+    if cleaner:
+        both = {one: current.int(one) for one in (CLEANER_THREADS, CLEANER_BUFFER)} | cleaner
+        if both[CLEANER_BUFFER] // both[CLEANER_THREADS] <= CLEANER_BUFFER_MIN_BYTES:
+            message = f"requirement failed: {CLEANER_BUFFER} must be at least 1MB per cleaner thread."
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        count, before = both[CLEANER_THREADS], current.int(CLEANER_THREADS)
+        if not before // 2 <= count <= before * 2:
+            side = "reduced to less than half" if count < before else "increased to more than double"
+            message = f"Log cleaner threads cannot be {side} the current value {before}"
+            return Refusal(ErrorCode.INVALID_REQUEST, DYNAMIC_PROBLEM.format(message))
+    for one, count in changed.items():
+        before = current.int(one)
+        if before // 2 <= count <= before * 2:
+            continue
+        bound = "be at least half" if count < before else "not be greater than double"
+        message = (
+            f"Dynamic thread count update validation failed for {one}={count}, "
+            f"value should {bound} the current value {before}"
+        )
+        return Refusal(ErrorCode.INVALID_REQUEST, DYNAMIC_PROBLEM.format(message))
     return None
 
 

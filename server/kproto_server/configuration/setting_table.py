@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
+from kproto_server.configuration.config_type import ConfigType
+from kproto_server.configuration.topic_config_table import CHOICES, TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from kproto_server.releases.kafka_version import KafkaVersion
 
@@ -28,20 +29,6 @@ NODE_ID_MAX = 1_000_000_000
 
 class SettingError(UsageError):
     """A setting is unknown or its value is invalid; the message is one line that says what to do."""
-
-
-class ConfigType(enum.IntEnum):
-    """The type of a configuration value; the number is the one in DescribeConfigs v3 and later."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
 
 
 LIMITS = {
@@ -81,6 +68,8 @@ class Setting(NamedTuple):
     """The first release in which the setting is dynamic; DescribeConfigs returns the others as read-only."""
     since: tuple[int, ...] = ()
     """The first release that has the setting, if DescribeConfigs must not return it for others."""
+    until: tuple[int, ...] = ()
+    """The first release that no longer has the setting."""
     hidden_in: tuple[int, ...] = ()
     """The release in which DescribeConfigs does not return the setting, although those before and after it do."""
     is_described: bool = True
@@ -98,7 +87,8 @@ class Setting(NamedTuple):
 
     def is_described_in(self, kafka_version: KafkaVersion) -> bool:
         """Return whether DescribeConfigs of this release returns the setting, if it has a value."""
-        is_hidden = kafka_version.release == self.hidden_in
+        is_gone = bool(self.until) and kafka_version.at_least(*self.until)
+        is_hidden = is_gone or kafka_version.release == self.hidden_in
         return self.is_described and not is_hidden and kafka_version.at_least(*self.since)
 
     def is_dynamic_in(self, kafka_version: KafkaVersion) -> bool:
@@ -232,19 +222,34 @@ _TABLE = (
     Setting("min.insync.replicas", INT, "1", low=1, dynamic=(1, 1)),
     Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, dynamic=(1, 1)),
     Setting("log.cleaner.backoff.ms", LONG, "15000", low=1),
-    Setting("log.cleaner.delete.retention.ms", LONG, "86400000", low=0),
+    Setting("log.cleaner.delete.retention.ms", LONG, "86400000", low=0, dynamic=(1, 1)),
     Setting("log.cleaner.enable", BOOLEAN, "false", changed=(((0, 9), "true"),)),
-    Setting("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5"),
+    Setting("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5", low=0, high=1, dynamic=(1, 1)),
+    Setting("log.flush.interval.ms", LONG, None, dynamic=(1, 1)),
+    Setting("log.flush.scheduler.interval.ms", LONG, "9223372036854775807"),
     Setting("log.retention.bytes", LONG, "-1", dynamic=(1, 1)),
     Setting("log.retention.check.interval.ms", LONG, "300000", low=1),
     Setting("log.retention.hours", INT, "168", not_zero=True),
-    # Partitions move at once, so there is nothing to throttle; Kafka's tool for reassignments sets both.
+    # Partitions move at once, so there is nothing to throttle; Kafka's tool for reassignments sets them.
     Setting("leader.replication.throttled.rate", LONG, None, low=0, acts=False, dynamic=(1, 1), described_if_set=True),
     Setting(
         "follower.replication.throttled.rate", LONG, None, low=0, acts=False, dynamic=(1, 1), described_if_set=True
     ),
+    Setting(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        LONG,
+        None,
+        low=0,
+        acts=False,
+        dynamic=(1, 1),
+        described_if_set=True,
+    ),
     Setting("log.retention.minutes", INT, None, not_zero=True),
     Setting("log.retention.ms", LONG, None, not_zero=True, dynamic=(1, 1)),
+    Setting("log.roll.hours", INT, "168", low=1),
+    Setting("log.roll.jitter.hours", INT, "0", low=0),
+    Setting("log.roll.jitter.ms", LONG, None, dynamic=(1, 1)),
+    Setting("log.roll.ms", LONG, None, not_zero=True, dynamic=(1, 1)),
     Setting("log.segment.bytes", INT, "1073741824", low=14, dynamic=(1, 1)),
     # Before 3.4 transactional.id.expiration.ms decides, with the default given here.
     Setting(
@@ -256,6 +261,15 @@ _TABLE = (
         dynamic=(3, 4),
         since=(3, 4),
     ),
+    # There is one thread, and the cleaner has no buffers of its own.
+    Setting("background.threads", INT, "10", low=1, acts=False, dynamic=(1, 1)),
+    Setting("log.cleaner.dedupe.buffer.size", LONG, "134217728", acts=False, dynamic=(1, 1)),
+    Setting("log.cleaner.io.buffer.size", INT, "524288", low=0, acts=False, dynamic=(1, 1)),
+    Setting("log.cleaner.threads", INT, "1", low=1, acts=False, dynamic=(1, 1)),
+    Setting("num.io.threads", INT, "8", low=1, acts=False, dynamic=(1, 1)),
+    Setting("num.network.threads", INT, "3", low=1, acts=False, dynamic=(1, 1)),
+    Setting("num.recovery.threads.per.data.dir", INT, "1", changed=(((4, 0), "2"),), low=1, acts=False, dynamic=(1, 1)),
+    Setting("num.replica.fetchers", INT, "1", low=1, acts=False, dynamic=(1, 1)),
     # Internal in Kafka: DescribeConfigs does not return it.
     Setting("producer.id.expiration.check.interval.ms", INT, "600000", low=1, is_described=False),
     Setting("records.memory.max.bytes", LONG, "268435456", low=1, is_described=False),
@@ -371,7 +385,7 @@ _TABLE = (
     Setting("telemetry.max.bytes", INT, "1048576", low=1, since=(3, 7)),
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", low=1),
     Setting("transaction.max.timeout.ms", INT, "900000", low=1),
-    Setting("transaction.partition.verification.enable", BOOLEAN, "true", since=(3, 6)),
+    Setting("transaction.partition.verification.enable", BOOLEAN, "true", dynamic=(3, 6), since=(3, 6)),
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", low=1),
     Setting("transaction.state.log.min.isr", INT, "2", low=1),
     Setting("transaction.state.log.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
@@ -379,5 +393,36 @@ _TABLE = (
     Setting("transactional.id.expiration.ms", INT, "604800000", low=1),
 )
 
-SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _TABLE})
+OLD_FORMATS = "log.message.format.version"
+"""Records are stored in batches, whatever it says: no broker has it."""
+
+
+def _defaults_of_topics() -> Iterator[Setting]:
+    """Yield the settings that are defaults of topic configs and nothing else: their table has all but the names."""
+    others = {setting.name for setting in _TABLE}
+    for name, type_, synonym, steps in TABLE:
+        if synonym is None or synonym == OLD_FORMATS or synonym in others:
+            continue
+        since, default, *_ = steps[0]
+        low, high = next((low, high) for _, value, low, high in reversed(steps) if value is not None)
+        gaps = [release for release, value, *_ in steps if value is None]
+        is_back = steps[-1][1] is not None
+        yield Setting(
+            synonym,
+            type_,
+            default,
+            changed=tuple((release, value) for release, value, *_ in steps[1:] if value is not None),
+            low=low,
+            high=high,
+            choices=CHOICES[name][-1][1] if name in CHOICES else (),
+            dynamic=max(since, (1, 1)),
+            since=since,
+            until=gaps[0] if gaps and not is_back else (),
+            hidden_in=gaps[0] if gaps and is_back else (),
+        )
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {setting.name: setting for setting in (*_TABLE, *_defaults_of_topics())}
+)
 """All settings by name."""

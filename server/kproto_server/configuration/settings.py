@@ -14,7 +14,8 @@ from functools import cached_property
 from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.configuration.setting_table import INT_MAX, SETTINGS, ConfigType, Setting, SettingError, whole_number
+from kproto_server.configuration.config_type import ConfigType
+from kproto_server.configuration.setting_table import INT_MAX, SETTINGS, Setting, SettingError, whole_number
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.releases.release import VersionBehavior
 
@@ -25,6 +26,7 @@ __all__ = [
     "NODE_IDS",
     "RETENTION_UNITS_MS",
     "SETTINGS",
+    "UNITS_MS",
     "ConfigEntry",
     "ConfigSource",
     "ConfigType",
@@ -55,6 +57,14 @@ class ConfigSource(enum.IntEnum):
 RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 """The settings of the retention time of records -> milliseconds in their unit. The first one that is set decides; a
 negative value means forever."""
+UNITS_MS = {
+    "retention.ms": RETENTION_UNITS_MS,
+    "segment.ms": {"log.roll.ms": 1, "log.roll.hours": 3_600_000},
+    "segment.jitter.ms": {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": 3_600_000},
+    "flush.ms": {"log.flush.interval.ms": 1, "log.flush.scheduler.interval.ms": 1},
+}
+"""Topic config -> the settings that are its default -> milliseconds in their unit. The first one that is set
+decides."""
 
 
 NODE_IDS = ("broker.id", "node.id")
@@ -252,15 +262,15 @@ class Settings(_Values):
         """The id of the first node; the others follow."""
         return self.int("node.id" if self.is_set("node.id") else "broker.id")
 
-    @property
-    def retention_ms(self) -> builtins.int:
-        """The retention time of topics without one of their own; -1: forever."""
-        name = next(name for name in RETENTION_UNITS_MS if self._values[name] is not None)
-        return max(-1, self.int(name) * RETENTION_UNITS_MS[name])
+    def topic_default_ms(self, topic_config: builtins.str) -> builtins.int:
+        """Return the default of a topic config of `UNITS_MS`; a retention time of -1: forever."""
+        units_ms = UNITS_MS[topic_config]
+        name = next(name for name in units_ms if self._values[name] is not None)
+        return max(-1, self.int(name) * units_ms[name])
 
     def sources(self, name: builtins.str) -> Sources:
         """Return the values that a setting could have in Kafka's order: of one broker, of all, static, default."""
-        names = tuple(RETENTION_UNITS_MS) if name in RETENTION_UNITS_MS else (name,)
+        names = next((tuple(units_ms) for units_ms in UNITS_MS.values() if name in units_ms), (name,))
         defaults = {one: SETTINGS[one].default_in(self.kafka_version) for one in names}
         layers: tuple[tuple[Mapping[builtins.str, builtins.str | None], ConfigSource], ...] = (
             (self._of_one, ConfigSource.DYNAMIC_BROKER),

@@ -10,7 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from kproto_server.configuration.settings import ConfigType
+from kproto_server.configuration.config_type import ConfigType
 
 Step = tuple[tuple[int, ...], str | None, int | None, int | None]
 

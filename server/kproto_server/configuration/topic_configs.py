@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
-from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, whole_number
+from kproto_server.configuration.settings import SETTINGS, UNITS_MS, ConfigSource, ConfigType, whole_number
 from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TABLE
 from kproto_server.releases.release import VersionBehavior
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
 
 
-SYNONYM_IF_SET = {"retention.ms": "log.retention.ms"}
-"""The synonym that DescribeConfigs returns only if the broker sets it; log.retention.minutes or .hours alone is not
+SYNONYM_IF_SET = {name: next(iter(units_ms)) for name, units_ms in UNITS_MS.items()}
+"""The synonyms that DescribeConfigs returns only if the broker sets them; log.retention.minutes or .hours alone is not
 returned (BA-92; measured on 3.9.2 and 4.4.0)."""
 NO_TIERED_STORAGE = (
     "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
@@ -191,8 +191,8 @@ def topic_config(settings: Settings, given: Mapping[str, str], name: str) -> str
 def _value(config: TopicConfig, settings: Settings, given: Mapping[str, str]) -> str:
     if config.name in given:
         return config.parse(given[config.name])
-    if config.name == "retention.ms":
-        return str(settings.retention_ms)
+    if config.name in UNITS_MS:
+        return str(settings.topic_default_ms(config.name))
     return settings.str(config.synonym) if config.synonym and config.synonym in SETTINGS else config.default
 
 

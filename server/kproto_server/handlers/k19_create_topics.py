@@ -16,6 +16,7 @@ from kproto.messages.k19_create_topics import (
 )
 from kproto_server.cluster.rules import BROKER_DEFAULT
 from kproto_server.cluster.topics import NO_LEADER, Refusal
+from kproto_server.configuration.settings import UNITS_MS, ConfigSource
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.deferred import LargeResponse, sum_exceeds
 from kproto_server.handlers._controller import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.topics import Topic
     from kproto_server.configuration.settings import Settings
+    from kproto_server.configuration.topic_configs import TopicConfigEntry
     from kproto_server.requests.context import RequestContext
 
 DETAILS_SINCE = 5
@@ -144,7 +146,19 @@ class _Configs:
         """Return these configs of a topic, or, with None, all of a topic without own configs."""
         return {
             entry.name: CreatableTopicConfigs(
-                name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
+                name=entry.name,
+                value=entry.value,
+                read_only=False,
+                config_source=self._source(entry),
+                is_sensitive=False,
             )
             for entry in describe_topic(self._settings, given or {}, given)
         }
+
+    def _source(self, entry: TopicConfigEntry) -> ConfigSource:
+        """Return where a value comes from. To a controller of KRaft, each of a config's settings is a synonym, such as
+        log.roll.hours; DescribeConfigs names the first one alone (PlaintextAdminIntegrationTest of Kafka 3.9)."""
+        if entry.source is not ConfigSource.DEFAULT or not self._context.kafka_version.is_kraft:
+            return entry.source
+        is_set = any(self._settings.is_set(name) for name in UNITS_MS.get(entry.name, ()))
+        return ConfigSource.STATIC_BROKER if is_set else ConfigSource.DEFAULT

@@ -82,7 +82,8 @@ def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, va
         return refusal
     stores = {one: value for one, value in wanted.items() if names_store(name, one)}
     rest = {one: value for one, value in wanted.items() if one not in stores}
-    configs = replaced_settings(name, context.settings.configs.get(name, {}), rest, context.kafka_version)
+    current = context.settings.of(context.node.node_id)
+    configs = replaced_settings(name, context.settings.configs.get(name, {}), rest, current)
     return change_broker(name, configs, stores, context, validate_only=validate_only)
 
 

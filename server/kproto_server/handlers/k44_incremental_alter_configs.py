@@ -94,7 +94,8 @@ def _alter_broker(
         if one.operation in (Operation.SET, Operation.DELETE) and names_store(name, one.name)
     }
     rest = [one for one in changes if one.name not in stores]
-    configs = changed_settings(name, context.settings.configs.get(name, {}), rest, context.kafka_version)
+    current = context.settings.of(context.node.node_id)
+    configs = changed_settings(name, context.settings.configs.get(name, {}), rest, current)
     return change_broker(name, configs, stores, context, validate_only=validate_only)
 
 

@@ -68,7 +68,6 @@ class CompactionTask:
         self._worker = worker
         self._log_dir = log_dir
         self._monotonic_s = monotonic_s
-        self._settings = compaction_settings(settings.current)
         self._backoff_ms = settings.current.int("log.cleaner.backoff.ms")
         self._is_enabled = settings.current.bool("log.cleaner.enable")
         self._stopped = False
@@ -115,11 +114,12 @@ class CompactionTask:
             return
         logs = (log for log in log_dir.logs.values() if log not in self._damaged and self._is_compacted(log))
         candidates = (log for log in logs if self._blocked.get(log) != log.base_offset)
-        log = dirtiest(candidates, self._settings.min_dirty_ratio)
+        settings = compaction_settings(self._broker_settings.current)
+        log = dirtiest(candidates, settings.min_dirty_ratio)
         if log is None:
             self._is_idle = True
             return
-        compaction = Compaction(log_dir.disk, log, log_dir.writer, self._settings, self._clock.now_ms())
+        compaction = Compaction(log_dir.disk, log, log_dir.writer, settings, self._clock.now_ms())
         self._post(partial(self._turn, log, compaction, compaction.run(), []))
 
     def _is_compacted(self, log: PartitionLog) -> bool:

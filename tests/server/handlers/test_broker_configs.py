@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.k33_alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Change
@@ -14,6 +15,7 @@ from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource a
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.partition_log.log_config import log_config
 from tests.coordinator.broker_state import ask, new_state
 from tests.network.raw_client import RawClient
 from tests.partition_log.conversation_chapters import batch
@@ -57,6 +59,11 @@ def described(state: BrokerState, kind: int, name: str, *configs: str, node_id: 
         (one.name, one.value, one.config_source, [(s.name, s.value, s.source) for s in one.synonyms])
         for one in result.configs
     ]
+
+
+def thread_problem(text: str) -> str:
+    exception = "org.apache.kafka.common.config.ConfigException"
+    return f"Invalid value {exception}: {text} for configuration Invalid dynamic configuration"
 
 
 def refused(kafka_version: str, name: str, returned: str) -> Returned:
@@ -114,6 +121,39 @@ def test_what_is_fixed_is_refused_in_the_words_of_the_release(kafka_version: str
             "0",
             "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
         ),
+        ("log.roll.ms", "0", "requirement failed: log.roll.ms must be greater than or equal to 1"),
+        ("log.roll.jitter.ms", "-1", "requirement failed: log.roll.jitter.ms must be greater than or equal to 0"),
+        (
+            "log.flush.interval.messages",
+            "0",
+            "Invalid value 0 for configuration log.flush.interval.messages: Value must be at least 1",
+        ),
+        (
+            "log.cleaner.threads",
+            "128",
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
+        (
+            "log.cleaner.threads",
+            "9",
+            thread_problem("Log cleaner threads cannot be increased to more than double the current value 1"),
+        ),
+        (
+            "num.io.threads",
+            "100",
+            thread_problem(
+                "Dynamic thread count update validation failed for num.io.threads=100, "
+                "value should not be greater than double the current value 8"
+            ),
+        ),
+        (
+            "background.threads",
+            "4",
+            thread_problem(
+                "Dynamic thread count update validation failed for background.threads=4, "
+                "value should be at least half the current value 10"
+            ),
+        ),
     ],
 )
 def test_a_bad_value_is_refused(kafka_version: str, name: str, value: str, returned: str) -> None:
@@ -130,6 +170,54 @@ def test_what_cannot_be_altered_is_read_only(kafka_version: str) -> None:
     for name in ("log.cleaner.backoff.ms", "log.segment.bytes", "num.partitions", "max.connections", "node.id"):
         error, message = change(state, "1", (name, SET, "20000000"))
         assert is_read_only[name] is ("Cannot update these configs dynamically" in (message or "")), (error, name)
+
+
+@KAFKA_VERSIONS
+def test_the_defaults_of_topics_can_be_altered(kafka_version: str) -> None:
+    state = new_state(kafka_version, settings={"log.cleanup.policy": "compact", "log.roll.hours": "24"})
+    assert change(state, "", ("log.message.timestamp.type", SET, "LogAppendTime"), ("log.roll.ms", SET, "5")) == (
+        0,
+        None,
+    )
+    stamps = [
+        ("log.message.timestamp.type", "LogAppendTime", DYNAMIC_DEFAULT),
+        ("log.message.timestamp.type", "CreateTime", DEFAULT),
+    ]
+    rolls = [
+        ("log.roll.ms", "5", DYNAMIC_DEFAULT),
+        ("log.roll.hours", "24", STATIC),
+        ("log.roll.hours", "168", DEFAULT),
+    ]
+    policies = [("log.cleanup.policy", "compact", STATIC), ("log.cleanup.policy", "delete", DEFAULT)]
+    assert sorted(described(state, TOPIC, "t", "message.timestamp.type", "segment.ms", "cleanup.policy")) == [
+        ("cleanup.policy", "compact", STATIC, policies),
+        ("message.timestamp.type", "LogAppendTime", DYNAMIC_DEFAULT, stamps),
+        ("segment.ms", "5", DYNAMIC_DEFAULT, rolls),
+    ]
+    assert log_config(state.settings.current, {}).has_append_time
+    assert change(state, "", ("log.roll.ms", DELETE, None)) == (0, None)
+    assert described(state, TOPIC, "t", "segment.ms") == [("segment.ms", "86400000", DEFAULT, [])]
+
+
+@KAFKA_VERSIONS
+def test_a_created_topic_has_the_source_of_its_configs(kafka_version: str) -> None:
+    state = new_state(kafka_version, settings={"log.roll.hours": "2", "log.roll.jitter.ms": "123"})
+    assert change(state, "1", ("log.cleaner.delete.retention.ms", SET, "34")) == (0, None)
+    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=(), configs=())
+    request = CreateTopicsRequest(topics=(topic,), timeout_ms=1000, validate_only=False)
+    (created,) = ask(state, request, 5).topics
+    found = {one.name: (one.value, one.config_source) for one in created.configs}
+    assert found["segment.ms"] == ("7200000", DEFAULT if kafka_version == "2.8" else STATIC)
+    assert (found["segment.jitter.ms"], found["delete.retention.ms"]) == (("123", STATIC), ("34", DYNAMIC))
+    assert found["flush.ms"][1] == DEFAULT
+
+
+@KAFKA_VERSIONS
+def test_numbers_of_threads_are_described_and_have_no_effect(kafka_version: str) -> None:
+    state = new_state(kafka_version)
+    assert change(state, "1", ("num.io.threads", SET, "16"), ("log.cleaner.threads", SET, "2")) == (0, None)
+    both = [("num.io.threads", "16", DYNAMIC), ("num.io.threads", "8", DEFAULT)]
+    assert described(state, BROKER, "1", "num.io.threads") == [("num.io.threads", "16", DYNAMIC, both)]
 
 
 @KAFKA_VERSIONS
