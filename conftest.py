@@ -1,0 +1,3 @@
+"""Has all tests collected by `tests.collecting`."""
+
+pytest_plugins = ["tests.collecting"]
