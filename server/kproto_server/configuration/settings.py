@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import builtins
 import enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import dropwhile
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.config_type import ConfigType
@@ -114,6 +115,12 @@ class _Values:
         return self._values[name] == "true"
 
 
+@cache
+def _defaults(kafka_version: KafkaVersion) -> Mapping[str, str | None]:
+    """Return the defaults of a release."""
+    return MappingProxyType({name: setting.default_in(kafka_version) for name, setting in SETTINGS.items()})
+
+
 class Settings(_Values):
     """The configuration of a broker: the settings that were given, and the defaults of the release.
 
@@ -142,11 +149,9 @@ class Settings(_Values):
         self._of_all = self.first_dynamic_configs() if of_all is None else dict(of_all)
         self._of_one = dict(of_one or {})
         set_values = self._given | self._of_all | self._of_one
-        self._values = {
-            name: set_values.get(name, setting.default_in(self.kafka_version)) for name, setting in SETTINGS.items()
-        }
         of_listeners = {name: value for name, value in set_values.items() if name.startswith(OF_LISTENER)}
-        self._values |= of_listeners
+        known = {name: value for name, value in set_values.items() if name in SETTINGS}
+        self._values = {**_defaults(self.kafka_version), **known, **of_listeners}
         rate = "max.connection.creation.rate"
         self.limits_connection_rates: bool = self.int(rate) != INT_MAX or any(n.endswith(rate) for n in of_listeners)
         """Whether new connections may have to wait."""

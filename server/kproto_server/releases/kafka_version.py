@@ -110,6 +110,7 @@ def _api_versions(line: str, mode: str) -> Mapping[int, tuple[int, int]]:
     return MappingProxyType(ranges)
 
 
+@cache
 def _union() -> Mapping[int, tuple[int, int]]:
     ranges: dict[int, tuple[int, int]] = {}
     for histories in HISTORY.values():
