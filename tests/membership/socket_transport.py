@@ -65,7 +65,7 @@ class SocketTransport:
         return found
 
     def _read(self, name: str, sock: socket.socket) -> list[tuple[str, Any]]:
-        data = sock.recv(1 << 20)
+        data = sock.recv(1 << 16)
         assert data, f"the broker has closed {name}'s connection"
         self._readers[name].feed(data)
         responses = []

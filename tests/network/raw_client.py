@@ -61,7 +61,7 @@ class RawClient:
             ConnectionError: the connection ended before the response was complete.
         """
         while not self._frames:
-            data = self.socket.recv(1 << 20)
+            data = self.socket.recv(1 << 16)
             if not data:
                 raise ConnectionError("the broker has closed the connection")
             self._reader.feed(data)

@@ -149,12 +149,23 @@ class Replay:
         if not response:
             yield Difference(row, f"closed: {connection.close_reason}", _plain(row, row.response))
             return
-        self._note_session(row, response[4:])
-        ours, theirs = (_plain(row, one) for one in (response[4:], row.response))
-        if ours != theirs:
-            yield Difference(row, *_parts(ours, theirs))
+        parts = self._different_parts(row, response[4:], row.response)
+        if parts is not None:
+            yield Difference(row, *parts)
         elif row.waited not in (None, waited):
             yield Difference(row, f"waited: {waited}", f"waited: {row.waited}")
+
+    def _different_parts(self, row: Row, ours: bytes, theirs: bytes) -> tuple[Any, Any] | None:
+        """Return what differs between two responses; None: nothing. Most are equal, and are not decoded."""
+        if ours == theirs and row.api_key != FETCH:
+            return None
+        frames = ours, theirs
+        values: list[Any] = [read_response(frame, row.api_key, row.api_version)[1] for frame in frames]
+        self._note_session(row, *values)
+        if values[0] == values[1]:
+            return None
+        plain = [_comparable(value, row.now_ms) for value in values]
+        return None if plain[0] == plain[1] else _parts(*plain)
 
     def _with_our_session(self, row: Row) -> bytes:
         if row.api_key != FETCH or row.api_version < 7:
@@ -163,16 +174,14 @@ class Replay:
         codec = registry.codec(FETCH, row.api_version)
         request: Any = codec.decode_request(row.request, header.body_position)[0]
         ours = self._sessions.get(request.session_id, request.session_id)
+        if ours == request.session_id:
+            return row.request
         with_ours: bytes = request.replace(session_id=ours).encode(row.api_version)
         return row.request[: header.body_position] + with_ours
 
-    def _note_session(self, row: Row, ours: bytes) -> None:
-        if row.api_key == FETCH and row.api_version >= 7:
-            assert row.response is not None
-            responses: list[Any] = [read_response(frame, FETCH, row.api_version)[1] for frame in (ours, row.response)]
-            mine, theirs = responses
-            if mine.session_id and theirs.session_id:
-                self._sessions[theirs.session_id] = mine.session_id
+    def _note_session(self, row: Row, ours: Any, theirs: Any) -> None:
+        if row.api_key == FETCH and row.api_version >= 7 and ours.session_id and theirs.session_id:
+            self._sessions[theirs.session_id] = ours.session_id
 
 
 def _needs_none(row: Row) -> bool:

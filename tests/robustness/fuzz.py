@@ -120,7 +120,7 @@ class Target:
                 with suppress(ConnectionError):
                     client.sendall(frames)
                     client.shutdown(socket.SHUT_WR)
-                    while data := client.recv(1 << 20):
+                    while data := client.recv(1 << 16):
                         received += data
         except TimeoutError:
             self._find("not closed", f"{CLOSE_LIMIT_S} s after the client's end", frames)

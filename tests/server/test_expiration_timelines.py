@@ -26,21 +26,22 @@ JOIN_GROUP, INIT_PRODUCER_ID = 11, 22
 
 
 class BrokerTime:
-    """The manual clock of a broker."""
+    """The manual clock of a broker. It stands between two advances: only those ask the broker's thread for the time."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._zero_ms = broker.clock.now_ms()
+        self._zero_ms = self._now_ms = broker.clock.now_ms()
 
     @property
     def now_s(self) -> float:
-        return (self.now_ms() - self._zero_ms) / 1000
+        return (self._now_ms - self._zero_ms) / 1000
 
     def pass_until(self, time_s: float) -> None:
         self._broker.clock.advance(seconds=time_s - self.now_s)
+        self._now_ms = self._broker.clock.now_ms()
 
     def now_ms(self) -> int:
-        return self._broker.clock.now_ms()
+        return self._now_ms
 
 
 class OurLine(WireTimeline):
