@@ -58,6 +58,8 @@ class History:
     running: dict[str, str] = field(default_factory=dict)
     """The clients that run when the faults have stopped and the groups had time to converge, with their kinds."""
     stamp: int = 0
+    _found: dict[tuple[type, ...], tuple[list[Exchange], int]] = field(default_factory=dict, repr=False, compare=False)
+    """What `of` has returned, and how many exchanges there were."""
 
     def next_stamp(self) -> int:
         self.stamp += 1
@@ -69,7 +71,10 @@ class History:
 
     def of(self, *request_types: type) -> list[Exchange]:
         """Return the exchanges with requests of these types."""
-        return [one for one in self.exchanges if isinstance(one.request, request_types)]
+        found, seen = self._found.get(request_types, ([], 0))
+        found += [one for one in self.exchanges[seen:] if isinstance(one.request, request_types)]
+        self._found[request_types] = found, len(self.exchanges)
+        return found
 
     def stamps(self, kind: str) -> list[int]:
         """Return the stamps of all events of a kind."""

@@ -34,6 +34,15 @@ RULES = {
     "acquired-twice": ("one member has a record",),
 }
 """The rules that each planted bug may break."""
+FOUND_BY = {
+    "old-generation-commits": 9,
+    "marker-lost-at-crash": 35,
+    "task-given-before-released": 78,
+    "fenced-producer-appends": 15,
+    "acquired-twice": 26,
+}
+"""Seeds that found the bug when they were written down; the test begins with them. All others follow if they no longer
+do."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -51,7 +60,8 @@ def test_no_seed_breaks_an_invariant(part: int) -> None:
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found_and_its_script_is_short(name: str) -> None:
     with BUGS[name]():
-        for seed in range(1, SEED_COUNT + 1):
+        first = FOUND_BY.get(name, 1)
+        for seed in (*range(first, SEED_COUNT + 1), *range(1, first)):
             outcome = run_seed(seed)
             rule = next((one.rule for one in outcome.violations if one.rule in RULES[name]), None)
             if rule is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -37,7 +37,7 @@ EVENTS = {
 """Texts that the traces of each durability must contain."""
 
 
-def count_events(seeds: range, durability: Durability, *, power_fails: bool) -> Counter[str]:
+def count_events(seeds: Iterable[int], durability: Durability, *, power_fails: bool) -> Counter[str]:
     """Run the lives of these seeds; return the number of crashes, and in how many runs each event happened."""
     found: Counter[str] = Counter()
     for seed in seeds:
@@ -112,10 +112,22 @@ SABOTAGE: dict[str, list[tuple[object, str, object]]] = {
 }
 
 
+LIVES = 1000
+FOUND_BY = {
+    "the write-ahead log is not synced before it is restored": 496,
+    "interrupted compactions are not finished": 346,
+    "compaction keeps the oldest record": 61,
+    "tombstones go before older records": 141,
+}
+"""Seeds that found the sabotage when they were written down; the test begins with them. All others follow if they no
+longer do."""
+
+
 @pytest.mark.parametrize("sabotage", SABOTAGE)
 def test_sabotage_is_found(sabotage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of these are found within a few lives."""
+    first = FOUND_BY.get(sabotage, 0)
     for owner, name, replacement in SABOTAGE[sabotage]:
         monkeypatch.setattr(owner, name, replacement)
     with pytest.raises((AssertionError, LogError, DecodeError)):
-        count_events(range(1000), "fsync", power_fails=True)
+        count_events([*range(first, LIVES), *range(first)], "fsync", power_fails=True)
