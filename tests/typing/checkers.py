@@ -16,27 +16,34 @@ from tests.requirements import missing, need_node
 class Finding(NamedTuple):
     """An error that a checker reports."""
 
+    program: str
     line: int
     rule: str
     message: str
 
 
-def mypy(program: Path) -> list[Finding]:
-    """Return the errors that ``mypy --strict`` reports for a program."""
-    options = ["--strict", "--config-file=", "--output=json", f"--cache-dir={program.parent / '.mypy_cache'}"]
-    done = _run(["mypy", *options, program.name], program.parent)
+def mypy(folder: Path) -> list[Finding]:
+    """Return the errors that ``mypy --strict`` reports for the programs in a folder."""
+    options = ["--strict", "--config-file=", "--output=json", f"--cache-dir={folder / '.mypy_cache'}"]
+    done = _run(["mypy", *options, *_programs(folder)], folder)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    return [Finding(e["line"], e["code"], e["message"]) for e in lines if e["severity"] == "error"]
+    return [Finding(e["file"], e["line"], e["code"], e["message"]) for e in lines if e["severity"] == "error"]
 
 
-def pyright(program: Path) -> list[Finding]:
-    """Return the errors that pyright reports for a program in strict mode."""
+def pyright(folder: Path) -> list[Finding]:
+    """Return the errors that pyright reports for the programs in a folder in strict mode."""
     settings = {"typeCheckingMode": "strict", "pythonVersion": f"3.{sys.version_info.minor}"}
-    (program.parent / "pyrightconfig.json").write_text(json.dumps(settings))
-    report = _pyright(program.parent, program.name)
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    report = _pyright(folder, *_programs(folder))
     errors = [e for e in report["generalDiagnostics"] if e["severity"] == "error"]
-    return [Finding(e["range"]["start"]["line"] + 1, e.get("rule", ""), e["message"]) for e in errors]
+    return [
+        Finding(Path(e["file"]).name, e["range"]["start"]["line"] + 1, e.get("rule", ""), e["message"]) for e in errors
+    ]
+
+
+def _programs(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.py"))
 
 
 def pyright_verify_types(package: str, directory: Path) -> list[dict[str, Any]]:

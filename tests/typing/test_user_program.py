@@ -1,21 +1,21 @@
 """Type checkers accept a correct program that uses kproto, report each mistake and know the types of public symbols.
 
-Method. mypy and pyright, both strict, check programs in a directory of their own. One program has one mistake on each
-line; a checker must report an error on each of these lines and on no other. ``pyright --verifytypes`` lists all public
-symbols of a package.
+Method. mypy and pyright, both strict, check two programs in a directory of their own, in one run each. One program has
+one mistake on each line; a checker must report an error on each of these lines and on no other. ``pyright
+--verifytypes`` lists all public symbols of a package.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.typing.checkers import Finding, mypy, pyright, pyright_verify_types
 
+WITH_MISTAKES = "mistakes.py"
 USER_PROGRAM = Path(__file__).with_name("user_program.py")
 CHECKERS = {"mypy": mypy, "pyright": pyright}
 
@@ -71,17 +71,19 @@ def first_line_of_mistakes() -> int:
 
 @pytest.fixture(scope="module", params=CHECKERS)
 def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
-    """Return the errors that one checker reports for all mistakes."""
-    program = tmp_path_factory.mktemp("mistakes") / "mistakes.py"
-    program.write_text(PREAMBLE + "\n".join(MISTAKES.values()) + "\n")
-    return CHECKERS[request.param](program)
+    """Return the errors that one checker reports for the correct program and for all mistakes."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / USER_PROGRAM.name).write_text(USER_PROGRAM.read_text())
+    (folder / WITH_MISTAKES).write_text(PREAMBLE + "\n".join(MISTAKES.values()) + "\n")
+    return CHECKERS[request.param](folder)
 
 
-@pytest.mark.parametrize("check", CHECKERS.values(), ids=CHECKERS)
-def test_a_correct_program_has_no_errors(check: Callable[[Path], list[Finding]], tmp_path: Path) -> None:
-    program = tmp_path / USER_PROGRAM.name
-    program.write_text(USER_PROGRAM.read_text())
-    assert check(program) == []
+def lines_of_mistakes(findings: list[Finding]) -> set[int]:
+    return {finding.line for finding in findings if finding.program == WITH_MISTAKES}
+
+
+def test_a_correct_program_has_no_errors(findings: list[Finding]) -> None:
+    assert [finding for finding in findings if finding.program != WITH_MISTAKES] == []
 
 
 def test_the_correct_program_runs() -> None:
@@ -91,11 +93,11 @@ def test_the_correct_program_runs() -> None:
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_each_mistake_is_an_error(findings: list[Finding], mistake: str) -> None:
     line = first_line_of_mistakes() + list(MISTAKES).index(mistake)
-    assert line in {finding.line for finding in findings}
+    assert line in lines_of_mistakes(findings)
 
 
 def test_lines_without_a_mistake_have_no_errors(findings: list[Finding]) -> None:
-    assert [finding for finding in findings if finding.line < first_line_of_mistakes()] == []
+    assert [line for line in lines_of_mistakes(findings) if line < first_line_of_mistakes()] == []
 
 
 def test_every_public_symbol_of_the_library_has_a_known_type(tmp_path: Path) -> None:
