@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import accumulate
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 
 from kproto.logs.ranges import OffsetRange
 from kproto.records.control import ControlType
+from kproto.spark.source.batch import KprotoReader
+from kproto.spark.source.options import Options
 from kproto.spark.source.plan import parts_of
 from kproto.spark.source.scan_rows import BATCH_ROWS, combined
+from kproto.spark.source.stream import KprotoStreamReader
 from kproto.spark.source.tail import LogTail
-from kproto.spark.source.task import tasks_of
+from kproto.spark.source.task import keep_modules, tasks_of
 from tests.arrow.living_log import LivingLog
 
 
@@ -64,6 +68,18 @@ def test_small_parts_are_combined(log: LivingLog) -> None:
     tasks = tasks_of(parts, 4 * size)
     assert [len(task.ranges) for task in tasks] == [4, 4, 2]
     assert [one for task in tasks for one in task.ranges] == [part.range for part in parts]
+
+
+def test_a_worker_does_not_collect_its_modules_after_each_task(log: LivingLog) -> None:
+    log.append()
+    (task,) = tasks_of(parts_of(OffsetRange(log.partition, 0, None), 10**6), 10**6)
+    for reader in (KprotoReader, KprotoStreamReader):
+        keep_modules.cache_clear()
+        gc.unfreeze()
+        assert sum(map(len, reader(Options(path=str(log.partition.path))).read(task))) == 10
+        visited, kept = len(gc.get_objects()), gc.get_freeze_count()
+        gc.unfreeze()
+        assert kept > 10 * visited
 
 
 def test_small_batches_of_a_scan_are_combined_in_order() -> None:

@@ -16,7 +16,7 @@ from kproto.spark.source.plan import parts_to_read
 from kproto.spark.source.pruning import Wanted
 from kproto.spark.source.rows import rows_of
 from kproto.spark.source.stream import KprotoStreamReader
-from kproto.spark.source.task import Task, tasks_of
+from kproto.spark.source.task import Task, keep_modules, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,6 +48,7 @@ class KprotoReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
         assert isinstance(partition, Task), "Spark passes what `partitions` returned"
+        keep_modules()
         return rows_of(partition.ranges, self.options, self.wanted.group_id)
 
 

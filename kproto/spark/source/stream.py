@@ -23,7 +23,7 @@ from kproto.spark.source.options import EARLIEST, LATEST_OFFSET, STREAMED_VIEWS,
 from kproto.spark.source.plan import Part, key_of, offset_for, partitions_of, parts_of
 from kproto.spark.source.rows import rows_of
 from kproto.spark.source.tail import LogTail
-from kproto.spark.source.task import Task, tasks_of
+from kproto.spark.source.task import Task, keep_modules, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,6 +117,7 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
         assert isinstance(partition, Task), "Spark passes what `partitions` returned"
+        keep_modules()
         return rows_of(partition.ranges, self.options)
 
     def commit(self, end: Offsets) -> None:

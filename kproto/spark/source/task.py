@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -39,3 +41,12 @@ def tasks_of(parts: Iterable[Part], task_bytes: int) -> list[Task]:
         ranges.append(part.range)
         size += part.size
     return [*tasks, Task(tuple(ranges))] if ranges or not tasks else tasks
+
+
+@cache
+def keep_modules() -> None:
+    """Leave what this process has, which is mostly the code of modules, out of garbage collections from now on.
+
+    A worker of Spark collects garbage after each task, and would visit some hundred thousand objects that stay.
+    """
+    gc.freeze()
