@@ -9,6 +9,7 @@ machine. Before measuring, the results of all alternatives are compared.
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import statistics
 import subprocess
@@ -16,13 +17,15 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.model import KPROTO, Bench, BenchError, Lead, Limit, Metric, Note, Row
 from bench.offsets_log import append_commits, make_log
-from bench.options import count
+from bench.options import count, some_of
 from bench.process_tree import cpu_seconds
 from kproto.arrow.schemas import COMMITS
 
@@ -46,8 +49,24 @@ NEEDED = ("pyspark", "pyarrow", "duckdb")
 Figures = dict[str, dict[str, float]]
 
 
+CASES = (
+    *(DECODE, SCAN, LATEST, GROUP, COUNTED, COUNTED_RATES, EXPORTED, WRITTEN, ENGINE, GROWTH),
+    *(PARQUET, MICRO_BATCH),
+)
+TENTH_LOG = "tenth"
+CHECKED = "checked.json"
+"""In ``--data``: the number of records, and a small group with its number, once all alternatives were compared."""
+
+
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--commits", type=count, default=10_000_000, metavar="N", help="10000000 if not given")
+    some_cases = partial(some_of, names=CASES)
+    parser.add_argument(
+        "--cases", type=some_cases, default=CASES, metavar="NAME,...", help=f"the rows: {', '.join(CASES)}"
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="keep the log there, and its tables; use them if they are there"
+    )
     parser.add_argument(
         "--rounds", type=count, default=2, metavar="N", help="rounds, of which the lowest figure counts; 2 if not given"
     )
@@ -58,51 +77,71 @@ def run(options: Namespace, note: Note) -> list[Row]:
     if missing:
         raise BenchError(f"needs {', '.join(missing)}: pip install kproto[spark] duckdb")
     with tempfile.TemporaryDirectory(prefix="kproto-bench-") as directory:
-        log_dir = Path(directory) / "log"
-        made = make_log(log_dir, options.commits)
-        size = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
-        note(f"{made:,} records, {size / 1e6:,.0f} MB, in {sum(1 for _ in log_dir.rglob('*.log'))} segments")
-        subjects = Subjects(log_dir, Path(directory), made)
+        data = (options.data or Path(directory) / "data").absolute()
+        checked = data / CHECKED
+        is_new = not checked.exists()
+        if is_new:
+            if data.exists():
+                raise BenchError(f"{data}: has no {CHECKED}: give a directory that does not exist")
+            made = make_log(data / LOG, options.commits)
+            found = Checked(made, make_log(data / TENTH_LOG, max(1, made // 10)))
+        else:
+            found = Checked(**json.loads(checked.read_text()))
+        logs = [path.stat().st_size for path in (data / LOG).rglob("*.log")]
+        note(f"{found.records:,} records, {sum(logs) / 1e6:,.0f} MB, in {len(logs)} segments")
+        subjects = Subjects(data, Path(directory), found)
         try:
-            return subjects.rows(options.rounds)
+            if is_new:
+                checked.write_text(json.dumps(asdict(subjects.check())))
+            return subjects.rows(options.rounds, options.cases)
         finally:
             subjects.spark.stop()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of the log."""
+
+    records: int
+    tenth_records: int
+    group: str = ""
+    """A small group."""
+    group_records: int = 0
 
 
 class Subjects:
     """The cases to measure, on one log and in one session."""
 
-    def __init__(self, log_dir: Path, work_dir: Path, records: int) -> None:
+    def __init__(self, data: Path, work_dir: Path, checked: Checked) -> None:
         from kproto.spark import session
         from kproto.spark.session import FOR_LARGE_INPUT, JAVA_OPTIONS
 
-        self.log_dir = log_dir
+        self.log_dir = data / LOG
+        self.tables = data / "tables"
+        self.tenth = data / TENTH_LOG
         self.work_dir = work_dir
-        self.records = records
+        self.checked = checked
+        self.records = checked.records
         config = {JAVA_OPTIONS: FOR_LARGE_INPUT, "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
         self.spark = session("bench", master="local[2]", config=config)
         self.spark.sparkContext.setLogLevel("ERROR")
-        self.tables = work_dir / "tables"
-        self.tenth = work_dir / "tenth"
-        self.tenth_records = make_log(self.tenth, max(1, records // 10))
 
-    def rows(self, rounds: int) -> list[Row]:
-        """Measure all cases."""
-        self._convert()
-        group, expected = self._check()
+    def rows(self, rounds: int, wanted: Sequence[str]) -> list[Row]:
+        """Measure some cases."""
+        alone: dict[str, Callable[[], object]] = {} if SCAN in wanted else {SCAN: self._scan}
         cases: dict[str, dict[str, Callable[[], object]]] = {
             DECODE: {
                 KPROTO: lambda: self._decode("fast", 1),
                 REFERENCE: lambda: self._decode("reference", REFERENCE_SHARE),
             },
-            SCAN: {KPROTO: self._scan},
+            SCAN: {KPROTO: self._scan, BARE: lambda: self._decode("fast", 1)},
             LATEST: {
                 KPROTO: lambda: self._latest_of_log("candidates"),
                 RECORDS: lambda: self._latest_of_log("records"),
                 TABLES: self._latest_of_tables,
                 DUCKDB: self._latest_by_duckdb,
             },
-            GROUP: {KPROTO: lambda: self._one_group(group, expected)},
+            GROUP: {KPROTO: self._one_group, **alone},
             COUNTED: {KPROTO: self._latest_with_coverage, JOB_ALONE: lambda: self._latest_of_log("candidates")},
             COUNTED_RATES: {KPROTO: self._rates_with_coverage, JOB_ALONE: self._rates_alone},
             EXPORTED: {KPROTO: lambda: self._latest_of_log("candidates"), EXPORT: self._latest_of_export},
@@ -113,26 +152,29 @@ class Subjects:
                 TENTH: lambda: self._latest_of_log("candidates", self.tenth),
             },
         }
+        cases = {case: subjects for case, subjects in cases.items() if case in wanted}
         found: dict[str, Figures] = {case: {} for case in cases}
         for _ in range(rounds):
             for case, subjects in cases.items():
                 for name, subject in subjects.items():
                     _keep_least(found[case], name, _measured(subject))
-        for figure in found[DECODE][REFERENCE]:
-            found[DECODE][REFERENCE][figure] *= self._share_factor(REFERENCE_SHARE)
-        for figure in found[GROWTH][TENTH]:
-            found[GROWTH][TENTH][figure] *= self.records / self.tenth_records
-        found[SCAN][BARE] = found[DECODE][KPROTO]
-        found[GROUP][SCAN] = found[SCAN][KPROTO]
-        found[PARQUET] = {KPROTO: {"mb": _size(self.tables, "*.parquet")}, LOG: {"mb": _size(self.log_dir, "*.log")}}
-        found[MICRO_BATCH] = {KPROTO: {"p50_ms": self._micro_batches()}}
+        for case, name, factor in (
+            (DECODE, REFERENCE, self._share_factor(REFERENCE_SHARE)),
+            (GROWTH, TENTH, self.records / self.checked.tenth_records),
+        ):
+            if case in found:
+                found[case][name] = {figure: factor * value for figure, value in found[case][name].items()}
+        if {SCAN, GROUP} <= {*found}:
+            found[GROUP][SCAN] = found[SCAN][KPROTO]
+        if PARQUET in wanted:
+            sizes = {KPROTO: _size(self.tables, "*.parquet"), LOG: _size(self.log_dir, "*.log")}
+            found[PARQUET] = {name: {"mb": size} for name, size in sizes.items()}
+        if MICRO_BATCH in wanted:
+            found[MICRO_BATCH] = {KPROTO: {"p50_ms": self._micro_batches()}}
         return [Row(bench=BENCH.name, case=case, figures=figures) for case, figures in found.items()]
 
     def _load(self, log_dir: Path | None = None, **options: str) -> Any:
         return self.spark.read.format("kproto").options(**options).load(str(log_dir or self.log_dir))
-
-    def _convert(self) -> None:
-        self._write(self.tables)
 
     def _write(self, tables: Path) -> None:
         """Write new tables of the log, as the command `tables` does."""
@@ -200,8 +242,9 @@ class Subjects:
     def _commits_of_tables(self) -> Any:
         return self.spark.read.parquet(str(self.tables / "commits"))
 
-    def _check(self) -> tuple[str, int]:
-        """Compare the results of all alternatives; return a small group and its number of records."""
+    def check(self) -> Checked:
+        """Write tables of the log, compare the results of all alternatives, and choose a small group."""
+        self._write(self.tables)
         counted = self._decode("fast", 1)
         if not counted == self._load().count() == self._commits_of_tables().count() == self.records:
             raise BenchError(f"{self.records} records were made, {counted} decoded")
@@ -217,7 +260,7 @@ class Subjects:
             raise BenchError(f"the sums of the latest offsets are {sums}")
         counts = self._commits_of_tables().groupBy("group_id").count()
         first = counts.orderBy("count", "group_id").first()
-        return first["group_id"], first["count"]
+        return replace(self.checked, group=first["group_id"], group_records=first["count"])
 
     def _segments(self, share: int) -> list[Path]:
         return sorted(self.log_dir.rglob("*.log"))[::share]
@@ -267,7 +310,8 @@ class Subjects:
             found: Any = connection.execute(f"select sum(o) from ({query})", [files]).fetchone()
         return int(found[0])
 
-    def _one_group(self, group: str, expected: int) -> None:
+    def _one_group(self) -> None:
+        group, expected = self.checked.group, self.checked.group_records
         rows = self._load().where(f"group_id = '{group}'")
         if rows.count() != expected:
             raise BenchError(f"{group} has {expected} records, and {rows.count()} were found")

@@ -60,6 +60,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         ["commit", "--seconds", "-1"],
         ["commit", "--durability", "memory,disk"],
         ["memory", "--shapes", "1000x10"],
+        ["spark", "--cases", "full scan,unknown"],
         ["table", "--fraction", "0"],
         ["torture", "--durability", "memory"],
         ["--json"],
@@ -76,6 +77,13 @@ def test_bad_arguments_are_reported_in_one_line_with_exit_status_2(
     assert out == ""
     assert err.startswith("bench: ")
     assert err.count("\n") == 1
+
+
+def test_the_spark_bench_leaves_a_directory_of_others_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert bench.__main__.main(["spark", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"bench: {tmp_path}: has no checked.json: give a directory that does not exist\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_codec_bench_prints_one_json_object_per_case() -> None:
