@@ -136,6 +136,12 @@ class GroupBehavior(VersionBehavior):
         return self.at_least(4, 1)
 
     @cached_property
+    def downgrade_precedes_assignment(self) -> bool:
+        """Whether no targets are computed when a joining member makes a consumer group a classic one, which rebalances
+        instead: from 4.1 on (measured on 4.0.0, 4.1.2, 4.2.2 and 4.4.0)."""
+        return self.at_least(4, 1)
+
+    @cached_property
     def members_give_up_unsubscribed_topics(self) -> bool:
         """Whether a member of a consumer group gives up topics that it no longer subscribes to before there is a new
         target assignment: from 4.2 on (CurrentAssignmentBuilder of 4.1.2 and 4.2.2)."""

@@ -80,16 +80,17 @@ def join(
     raises_epoch = has_new_topics or (has_new_regex and coordinator.behavior.removed_regex_raises_epoch)
     data = with_new_epoch(coordinator, group, data, now_ms, raises_epoch=raises_epoch)
     downgrades = _downgrades(coordinator, group, request, data, limits)
-    if not downgrades:
+    before, precedes = data, coordinator.behavior.downgrade_precedes_assignment
+    if not (downgrades and precedes):
         data = with_due_targets(coordinator, group, data, limits, now_ms)
-    if not downgrades or data.epoch <= data.assignment_epoch:
+    if not (downgrades and precedes) or data.epoch <= data.assignment_epoch:
         data, updated = reconciled(
             coordinator, group, data, updated, subscription.owned, has_new_topics or has_new_regex
         )
     if downgrades:
         from kproto_server.coordinator.consumer_groups.downgrading import downgrade_joined  # only for a migration
 
-        written = downgrade_joined(coordinator, group, data, now_ms)
+        written = downgrade_joined(coordinator, group, data if precedes else before, now_ms)
     else:
         written = write(coordinator, group, data, now_ms)
         member_id = updated.member_id

@@ -51,11 +51,11 @@ def downgrade(
 def downgrade_joined(coordinator: GroupCoordinator, group: ConsumerGroup, data: GroupData, now_ms: int) -> Write:
     """Make a group a classic one whose last member of KIP-848, a static one, is replaced by a classic member.
 
-    It rebalances if its target assignment is older than its epoch.
+    It rebalances if its target assignment is older than its epoch, from 4.1 on.
     """
     classic = _classic_group(coordinator, group, data.members.values(), data, now_ms)
     written = _replace(coordinator, group, classic, group.logged, now_ms)
-    if data.epoch > data.assignment_epoch:
+    if data.epoch > data.assignment_epoch and coordinator.behavior.downgrade_precedes_assignment:
         _rebalance(coordinator, classic)
     elif not written.error:
         schedule(coordinator, classic)
