@@ -21,6 +21,11 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from kproto.messages.k65_describe_transactions import DescribeTransactionsRequest
 from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto.records.batch_header import TRANSACTIONAL
@@ -46,7 +51,7 @@ class Producer:
         self.sequence = 0
         self.connection = self.broker.connect()
         started: Any = self.connection.ask(
-            InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000), 4
+            InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000), 3
         )
         self.producer_id, self.epoch = started.producer_id, started.producer_epoch
 
@@ -158,6 +163,32 @@ def test_transactions_of_two_producers_in_one_request(
     )
     request = ProduceRequest(transactional_id="a", acks=acks, timeout_ms=1000, topic_data=data)
     assert error_codes(producer.connection.ask(request, 8)) == expected
+
+
+@pytest.mark.parametrize(("release", "expected"), [("2.5", []), ("2.6", [ErrorCode.INVALID_PRODUCER_EPOCH])])
+def test_a_producer_aborts_its_transaction_and_goes_on(release: str, expected: list[int]) -> None:
+    """Measured on 2.5.1 (producers, seed 3005) and 2.8.2."""
+    producer = Producer(release, level=0)
+    assert producer.errors(24, 1) == []
+    init = InitProducerIdRequest(
+        transactional_id="a",
+        transaction_timeout_ms=60_000,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+    )
+    assert error_codes(producer.connection.ask(init, 3)) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    assert error_codes(producer.connection.ask(init, 3)) == expected
+
+
+def test_a_group_ends_with_its_last_offsets_in_a_transaction_too() -> None:
+    """A deviation: up to 3.9 the group stays until the transaction ends (GroupMetadata.hasOffsets)."""
+    producer = Producer("2.8", level=0)
+    assert producer.errors(28, 2) == []
+    partition = OffsetDeleteRequestPartition(partition_index=0)
+    topic = OffsetDeleteRequestTopic(name="t", partitions=(partition,))
+    request = OffsetDeleteRequest(group_id="g", topics=(topic,))
+    assert error_codes(producer.connection.ask(request, 0)) == []
+    assert producer.broker.state.coordinator.group("g") is None
 
 
 def test_a_request_without_transactions_gets_an_empty_response() -> None:

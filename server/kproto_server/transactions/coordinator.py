@@ -260,8 +260,7 @@ class TransactionCoordinator:
         # Measured on 3.9.2, and on 4.4.0 with the levels 1 and 2.
         has_new_epochs = self._cluster.features.level(TRANSACTION_VERSION) >= EPOCH_FOR_EACH_TRANSACTION
         raises_twice = has_new_epochs and self.behavior.aborts_raise_epoch_twice
-        fenced = transitions.fenced(
-            transaction.values, may_continue=has_new_epochs and not raises_twice, epoch_step=2 if raises_twice else 1
-        )
+        may_continue = (has_new_epochs and not raises_twice) or self.behavior.aborted_producers_may_continue
+        fenced = transitions.fenced(transaction.values, may_continue=may_continue, epoch_step=2 if raises_twice else 1)
         decided = transitions.prepared(fenced, commits=False, now_ms=now_ms)
         self.ending.decide(transaction, decided, now_ms)

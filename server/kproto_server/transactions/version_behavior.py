@@ -53,6 +53,12 @@ class TransactionBehavior(VersionBehavior):
         return self.at_least(1, 0) and not self.at_least(2, 0)
 
     @cached_property
+    def aborted_producers_may_continue(self) -> bool:
+        """Whether a producer whose transaction its own InitProducerId has aborted may repeat the request: in 2.5, where
+        TransactionCoordinator.handleEndTransaction keeps its epoch as the last one (measured on 2.5.1)."""
+        return self.at_least(2, 5) and not self.at_least(2, 6)
+
+    @cached_property
     def partitions_refuse_old_epochs(self) -> bool:
         """Whether a partition with an open transaction of a producer refuses its older epochs, and the transaction
         coordinator is not asked: in all releases but 4.0 (measured on 3.9.2, 4.0.0 and 4.2.2)."""
