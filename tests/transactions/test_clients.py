@@ -23,14 +23,20 @@ VERSIONS = ["2.8", "latest"]
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("client", ["2.8.2", NEWEST])
 def test_java_copies_each_record_once(client: str, version: str) -> None:
-    """BA-100 to BA-106, BA-75: commits, aborts, fencing, and a read_committed consumer."""
+    """BA-100 to BA-106, BA-75: commits, aborts, fencing, and a read_committed consumer (of KIP-848 if both know it)."""
+    protocol = ["consumer"] if (client, version) == (NEWEST, "latest") else []
     classpath = kafka("clientpath", client)
     command = java_command(compiled(SOURCE, classpath, 11), classpath, "TransactionsClient")
     with Broker.running(kafka_version=version) as broker:
         done = subprocess.run(
-            [*command, broker.bootstrap_servers], capture_output=True, encoding="utf-8", timeout=LIMIT_S, check=False
+            [*command, broker.bootstrap_servers, *protocol],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=LIMIT_S,
+            check=False,
         )
-    assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert [group.kind for group in broker.groups.list()] == (protocol or ["classic"])
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found == {"values": ["0", "2", "4", "last"], "offset": 5, "fenced": True}
 

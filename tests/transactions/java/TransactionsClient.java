@@ -13,7 +13,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.ProducerFencedException;
 
 /**
- * Copies the records of one topic to another, each in a transaction, with kafka-clients: BOOTSTRAP.
+ * Copies the records of one topic to another, each in a transaction, with kafka-clients: BOOTSTRAP [GROUP_PROTOCOL].
  *
  * Transactions of records with an odd number are aborted. Prints the records that a read_committed consumer finds, the
  * committed offset, and whether a second producer has fenced the first one.
@@ -32,7 +32,7 @@ public final class TransactionsClient {
         }
         KafkaProducer<String, String> first = producer(args[0], "copier");
         first.initTransactions();
-        try (KafkaConsumer<String, String> consumer = consumer(args[0])) {
+        try (KafkaConsumer<String, String> consumer = consumer(args)) {
             consumer.subscribe(Collections.singletonList("source"));
             for (ConsumerRecord<String, String> record : read(consumer, COUNT)) {
                 first.beginTransaction();
@@ -63,7 +63,7 @@ public final class TransactionsClient {
         first.close(Duration.ZERO);
         List<String> values = new ArrayList<>();
         long offset;
-        try (KafkaConsumer<String, String> consumer = consumer(args[0])) {
+        try (KafkaConsumer<String, String> consumer = consumer(args)) {
             consumer.assign(Collections.singletonList(TARGET));
             consumer.seekToBeginning(Collections.singletonList(TARGET));
             for (ConsumerRecord<String, String> record : read(consumer, COUNT / 2 + 1)) {
@@ -94,10 +94,13 @@ public final class TransactionsClient {
         return new KafkaProducer<>(settings);
     }
 
-    private static KafkaConsumer<String, String> consumer(String bootstrap) {
+    private static KafkaConsumer<String, String> consumer(String[] args) {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", bootstrap);
+        settings.put("bootstrap.servers", args[0]);
         settings.put("group.id", "copiers");
+        if (args.length > 1) {
+            settings.put("group.protocol", args[1]);
+        }
         settings.put("isolation.level", "read_committed");
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "earliest");
