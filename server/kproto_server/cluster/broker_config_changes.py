@@ -92,10 +92,16 @@ def _checked(
 
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
     # DEVIATION: Kafka accepts unknown names, which plugins may have.
-    for one in new:
-        if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version):
-            return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
-    fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(kafka_version)]
+    unknown = {one for one in new if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version)}
+    if unknown:
+        from kproto_server.configuration.read_only_names import (
+            READ_ONLY_NAMES,
+        )  # rarely used: not imported at the start
+
+        for one in new:
+            if one in unknown - READ_ONLY_NAMES:
+                return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
+    fixed = [one for one in new if one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
         in_brackets = kafka_version.behavior(AlterConfigsBehavior).lists_fixed_settings_in_brackets
         names = f"[{', '.join(fixed)}]" if in_brackets else f"Set({', '.join(fixed)})"

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 NameOrId = TypeVar("NameOrId", str, bytes)
 
 
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class MetadataTopicBehavior(VersionBehavior):
+    """What Kafka releases do differently with the name of KRaft's metadata log."""
+
+    @cached_property
+    def cannot_be_created(self) -> bool:
+        """Whether CreateTopics refuses it, in both modes: from 3.3.2 on (Kafka's CreateTopicsRequestTest)."""
+        return self.at_least(3, 3)
+
+
 class DuplicateTopicsBehavior(VersionBehavior):
     """What Kafka releases do differently with a topic that a request names more than once."""
 

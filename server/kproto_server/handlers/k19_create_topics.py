@@ -20,7 +20,9 @@ from kproto_server.configuration.settings import UNITS_MS, ConfigSource
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.deferred import LargeResponse, sum_exceeds
 from kproto_server.handlers._controller import (
+    METADATA_TOPIC,
     DuplicateTopicsBehavior,
+    MetadataTopicBehavior,
     duplicate_counts,
     excess_partitions,
     not_controller,
@@ -63,9 +65,14 @@ def _results(
     behavior = context.behavior(DuplicateTopicsBehavior)
     configs = _Configs(context)
     duplicates = duplicate_counts(topic.name for topic in request.topics)
+    prohibited = {METADATA_TOPIC} if context.behavior(MetadataTopicBehavior).cannot_be_created else set()
     for topic in request.topics:
-        if topic.name not in duplicates:
+        if topic.name not in duplicates and topic.name not in prohibited:
             yield _create(topic, request.validate_only, quota, configs, context)
+    for topic in request.topics:
+        if topic.name in prohibited and topic.name not in duplicates:
+            message = f"Creation of internal topic {topic.name} is prohibited."
+            yield _refused(topic.name, Refusal(ErrorCode.INVALID_REQUEST, message))
     for name, count in duplicates.items():
         message = behavior.create_topics_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from kproto.messages.k34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
     from kproto_server.requests.context import RequestContext
 
+FUTURE_SUFFIX = f"{'0' * 32}-future"
+"""An id and what a directory of a moving replica ends with; its name begins with topic, partition and a dot."""
+FILE_NAME_MAX = 255
+
 
 def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
     errors: dict[str, dict[int, ErrorCode]] = {}
@@ -42,6 +46,8 @@ def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> Alte
 
 
 def _error(path: str, name: str, index: int, context: RequestContext) -> ErrorCode:
+    if len(f"{name}-{index}.") + len(FUTURE_SUFFIX) > FILE_NAME_MAX:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path != context.log_manager.log_dir:
         return ErrorCode.LOG_DIR_NOT_FOUND
     topic = context.cluster.topic(name)

@@ -27,6 +27,8 @@ TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND = 0, 1, 2
 STRING, LIST = 2, 7
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
+OTHER = "security.inter.broker.protocol"
+"""A setting of Kafka's that kproto does not have."""
 KAFKA_VERSIONS = pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
 
 Returned = tuple[int, "str | None"]
@@ -101,12 +103,9 @@ def test_changes_for_all_and_for_one_are_returned_in_order(kafka_version: str) -
 @KAFKA_VERSIONS
 def test_what_is_fixed_is_refused_in_the_words_of_the_release(kafka_version: str) -> None:
     state = new_state(kafka_version)
-    names = (
-        "[num.partitions, log.retention.hours]"
-        if kafka_version == "4.4"
-        else "Set(num.partitions, log.retention.hours)"
-    )
-    response = change(state, "1", ("num.partitions", SET, "3"), ("log.retention.hours", SET, "3"))
+    names = "num.partitions, log.retention.hours, security.inter.broker.protocol"
+    names = f"[{names}]" if kafka_version == "4.4" else f"Set({names})"
+    response = change(state, "1", *((name, SET, "3") for name in ("num.partitions", "log.retention.hours", OTHER)))
     assert response == refused(kafka_version, "1", f"Cannot update these configs dynamically: {names}")
 
 

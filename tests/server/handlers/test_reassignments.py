@@ -7,6 +7,12 @@ from typing import Any
 
 import pytest
 
+from kproto.codes import ErrorCode
+from kproto.messages.k34_alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kproto.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -42,6 +48,15 @@ def _step_of_zookeeper(step: Any) -> Any:
     error, message, topics = step["response"]
     returned = error, message, sorted([name, sorted(partitions)] for name, partitions in topics)
     return step["moves"], returned, [[index, *replicas] for index, _, _, *replicas in step["after"]]
+
+
+def test_a_replica_of_a_topic_with_a_long_name_cannot_change_its_directory() -> None:
+    """The directory of a moving replica adds 42 characters to the name (PlaintextAdminIntegrationTest of Kafka)."""
+    topics = (AlterReplicaLogDirTopic(name="x" * 213, partitions=(0, 10)),)
+    request = AlterReplicaLogDirsRequest(dirs=(AlterReplicaLogDir(path="/no", topics=topics),))
+    (returned,) = ask(new_state(), request, 1).results
+    found = [one.error_code for one in returned.partitions]
+    assert found == [ErrorCode.LOG_DIR_NOT_FOUND, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
 def move(version: str, replicas: tuple[int, ...], *, node_id: int = 1) -> tuple[int, list[tuple[int, str | None]]]:

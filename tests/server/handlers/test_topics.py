@@ -325,6 +325,18 @@ class TestApiVersions:
         assert {feature.min_version for feature in newer} == {0, 7}
 
 
+@pytest.mark.parametrize(("kafka_version", "error"), [("2.8", 0), ("3.3", 42), ("4.4", 42)])
+def test_the_metadata_log_of_kraft_is_no_topic_to_create(kafka_version: str, error: int) -> None:
+    names = ("__cluster_metadata", "other")
+    topics = [
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=(), configs=()) for name in names
+    ]
+    request = CreateTopicsRequest(topics=tuple(topics), timeout_ms=1000, validate_only=False)
+    found = {one.name: (one.error_code, one.error_message) for one in ask(new_state(kafka_version), request, 4).topics}
+    message = "Creation of internal topic __cluster_metadata is prohibited."
+    assert found == {"other": (0, None), "__cluster_metadata": (error, message if error else None)}
+
+
 @pytest.mark.parametrize("kafka_version", ["2.8", "4.3"])
 def test_the_partitions_of_all_topics_of_a_request_are_limited_together(kafka_version: str) -> None:
     state = new_state(kafka_version)
