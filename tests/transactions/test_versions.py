@@ -9,6 +9,7 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto.message import Request
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -189,6 +190,14 @@ def test_a_group_ends_with_its_last_offsets_in_a_transaction_too() -> None:
     request = OffsetDeleteRequest(group_id="g", topics=(topic,))
     assert error_codes(producer.connection.ask(request, 0)) == []
     assert producer.broker.state.coordinator.group("g") is None
+
+
+def test_an_empty_group_without_offsets_survives_the_deletion_of_a_topic() -> None:
+    producer = Producer("3.9", level=0)
+    assert producer.errors(28, 3) == [ErrorCode.INVALID_TXN_STATE]
+    request = DeleteTopicsRequest(topic_names=("u",), timeout_ms=1000)
+    assert error_codes(producer.connection.ask(request, 4)) == []
+    assert producer.broker.state.coordinator.group("g") is not None
 
 
 def test_a_request_without_transactions_gets_an_empty_response() -> None:
