@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ("uv", "pipx")
 SOURCES = ("kproto", "server", "pyproject.toml", "README.md", "LICENSE")
-LIMIT_S = 600
+LIMIT_S = 1200
 STARTS = 3
 
 
