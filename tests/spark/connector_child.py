@@ -27,7 +27,7 @@ from kproto.spark.tables_command import client_settings, write_tables
 from tests.spark.settings import LOCAL
 
 BY_ITSELF = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-BATCH = "12"
+BATCH = "24"
 """Offsets of a micro-batch, so that there are several."""
 
 

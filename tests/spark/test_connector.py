@@ -35,6 +35,7 @@ from tests.interop.kproto_process import LISTENING
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.oracle.releases import fetch_artifacts, fetch_clients
 from tests.requirements import need_java, need_maven
+from tests.spark.settings import use_in_commands
 from tests.spark.tables_child import embedded, rows
 
 ARTIFACTS = (
@@ -153,8 +154,9 @@ def results(source: Input) -> dict[str, Any]:
 
 @pytest.mark.oracle
 @pytest.mark.slow  # starts a real broker, and Spark with the connector
-def test_the_connector_reads_topics_and_the_offsets_topic(tmp_path: Path) -> None:
+def test_the_connector_reads_topics_and_the_offsets_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = jars()
+    use_in_commands(monkeypatch, tmp_path / "conf")
     none, login = tmp_path / "none.properties", tmp_path / "login.properties"
     none.write_text("")
     ours_dir, tables, certificates = tmp_path / "kproto", tmp_path / "tables", tmp_path / "tls"
