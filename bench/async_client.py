@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from bench.model import KPROTO, BenchError
 from bench.own_process import Clock, Speed
 from bench.peers.server import HOST
-from bench.records import CONSUMER, PATIENCE_SECONDS, Load, Topic
+from bench.records import PATIENCE_SECONDS, Load, Topic
 
 T = TypeVar("T")
 AIOKAFKA = "aiokafka"
@@ -55,7 +55,7 @@ async def _connected(kind: str, topic: Topic, group: str) -> AsyncIterator[Any]:
 
         from kproto.client.aio import Consumer
 
-        config = {**topic.server, **CONSUMER, "group.id": group, "auto.offset.reset": "earliest"}
+        config = {**topic.server, "enable.auto.commit": False, "group.id": group, "auto.offset.reset": "earliest"}
         async with Consumer(config) as consumer:
             # librdkafka looks for the coordinator twice a second, from its start on.
             await consumer.committed([TopicPartition(topic.name, 0)], PATIENCE_SECONDS)

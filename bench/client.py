@@ -4,7 +4,9 @@ of its async consumer compared with aiokafka's.
 Method: one kproto broker in memory. Each round fills a topic with small messages; each consumer in turn reads the topic
 to its end, in a new group and a new process. Every second round reverses the order of the consumers. The measurement
 starts with a consumer's first message, so it excludes the join. The first round is a warm-up; each figure is the best
-round. All consumers request up to 1 MB of each partition, by default, and decode nothing. Messages per CPU second are
+round, and each ratio the median of the rounds' ratios: consumers that are compared run directly after each other. All
+consumers request up to 1 MB of each partition, by default, and decode nothing. librdkafka's queues are short, so that
+they do not hold the whole topic. Messages per CPU second are
 those of the client's process, threads of librdkafka included: the broker takes time of the same processors. For the
 async consumers, on asyncio, also the time from the `subscribe` of a second, connected consumer to its first message is
 measured, while the first member processes each message for 50 ms; both send heartbeats every 3 s, by default.
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import async_client
 from bench.async_client import AIOKAFKA
-from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row
+from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row, best_of
 from bench.options import count
 from bench.own_process import Clock, Speed, in_own_process
 from bench.peers.fleet import Fleet
@@ -39,6 +41,10 @@ PARTITIONS = 4
 SIZE = Size(100, 1000)
 CONSUME_COUNT = 500
 CALLS = ("poll()", f"consume({CONSUME_COUNT})")
+SHORT_QUEUES = {"queued.min.messages": 10_000, "fetch.queue.backoff.ms": 1}
+SETTINGS = {**CONSUMER, **SHORT_QUEUES, "auto.offset.reset": "earliest"}
+JOIN_ROUNDS = 3
+"""Rounds in which the time of a rebalance is measured; it takes as long as the rest of a round."""
 ASYNC_LEAD_MIN, ASYNC_JOIN_LEAD_MIN = 1.5, 0.9
 ASYNC_JOIN = "async, a member joins"
 OFF_SHARE_MIN, ON_SHARE_MIN, CATCH_UP_SHARE_MIN = 0.9, 0.85, 0.85
@@ -72,8 +78,8 @@ MODES = (OFF, ON, CATCH_UP)
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--messages", type=count, default=1_000_000, metavar="N", help="per run (default: 1,000,000)")
-    parser.add_argument("--rounds", type=count, default=4, metavar="N", help="number of measured rounds (default: 4)")
+    parser.add_argument("--messages", type=count, default=300_000, metavar="N", help="per run (default: 300,000)")
+    parser.add_argument("--rounds", type=count, default=9, metavar="N", help="number of measured rounds (default: 9)")
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -95,41 +101,37 @@ def run(options: Namespace, note: Note) -> list[Row]:
                     produce()
                 for (mode, call), kind in product(_cases(), kinds[:: -1 if round_number % 2 else 1]):
                     group = f"{kind}-{MODES.index(mode)}-{CALLS.index(call)}-{round_number}"
-                    config = {**topic.server, **CONSUMER, "group.id": group, "auto.offset.reset": "earliest"}
+                    config = {**topic.server, **SETTINGS, "group.id": group}
                     if mode.starts_behind:
                         _commit_start(config, topic)
                     settings = {**config, **mode.settings} if kind == KPROTO else config
                     speed = in_own_process(_read, kind, settings, topic, load, call)
                     if round_number > 0:
                         samples[mode, call].setdefault(kind, []).append(speed)
-                for kind in async_kinds[:: -1 if round_number % 2 else 1]:
-                    group = f"async-{kind}-{round_number}"
-                    for call in async_client.CALLS:
-                        speed = in_own_process(async_client.read, kind, topic, load, call, f"{group}-{call}")
-                        if round_number > 0:
-                            async_samples.setdefault(call, {}).setdefault(kind, []).append(speed)
+                for call, kind in product(async_client.CALLS, async_kinds[:: -1 if round_number % 2 else 1]):
+                    group = f"async-{kind}-{round_number}-{call}"
+                    speed = in_own_process(async_client.read, kind, topic, load, call, group)
                     if round_number > 0:
+                        async_samples.setdefault(call, {}).setdefault(kind, []).append(speed)
+                if 0 < round_number <= JOIN_ROUNDS:
+                    for kind in async_kinds:
+                        group = f"async-{kind}-{round_number}"
                         _commit_start({**topic.server, "group.id": f"{group}-join"}, topic)
                         rebalance_ms = in_own_process(async_client.rebalance_ms, kind, topic, f"{group}-join")
                         rebalances.setdefault(kind, []).append(rebalance_ms)
-    rows = [
-        Row(
-            bench=BENCH.name,
-            case=_case_name(mode, call),
-            figures={kind: _best(speeds) for kind, speeds in found.items()},
-        )
-        for (mode, call), found in samples.items()
-    ]
-    rows += [
-        Row(bench=BENCH.name, case=f"async, {call}", figures={kind: _best(speeds) for kind, speeds in found.items()})
-        for call, found in async_samples.items()
-    ]
+    rows = [_row(_case_name(mode, call), found) for (mode, call), found in samples.items()]
+    rows += [_row(f"async, {call}", found) for call, found in async_samples.items()]
     joins = {kind: {REBALANCE.key: REBALANCE.best(figures)} for kind, figures in rebalances.items()}
     return [*rows, *([Row(bench=BENCH.name, case=ASYNC_JOIN, figures=joins)] if joins else [])]
 
 
-def _best(speeds: list[Speed]) -> dict[str, float]:
-    return {RATE.key: max(each.per_s for each in speeds), CPU_RATE.key: max(each.per_cpu_s for each in speeds)}
+def _row(case: str, found: Mapping[str, list[Speed]]) -> Row:
+    rounds = {
+        kind: [{RATE.key: each.per_s, CPU_RATE.key: each.per_cpu_s} for each in speeds]
+        for kind, speeds in found.items()
+    }
+    figures = {kind: best_of(each, (RATE, CPU_RATE)) for kind, each in rounds.items()}
+    return Row(bench=BENCH.name, case=case, figures=figures, rounds=rounds)
 
 
 def _cases() -> list[tuple[Mode, str]]:

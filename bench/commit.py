@@ -2,7 +2,8 @@
 
 Method: all servers are started. In each round each case runs against each server in turn, so that other load of the
 machine affects all of them. The first round is not counted, because a JVM compiles its code in it. Each figure is the
-best of its rounds. The load generator (``bench/load``) checks every response and at the end fetches every offset.
+best of its rounds; builds of kproto are compared by the median of the rounds' ratios. The load generator
+(``bench/load``) checks every response and at the end fetches every offset.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bench.disk import sync_time
 from bench.model import KPROTO, Bench, Floor, Lead, Metric, Near, Note, Row, counted
 from bench.options import add_durability, add_rounds, add_seconds, count, counts
 from bench.peers.durability import DURABILITIES, ON_DISK, Durability
-from bench.peers.fleet import Fleet, Target, best
+from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import BEFORE, CONTROLLED, Kproto
@@ -100,7 +101,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
             if nth > 0:
                 samples[case].setdefault(target, []).append(figures)
     return [
-        Row(bench=BENCH.name, case=named(durability, case), figures=fleet.row(durability, best(samples[case], METRICS)))
+        fleet.measured(BENCH.name, named(durability, case), durability, samples[case], METRICS)
         for durability, case in product(options.durability, cases)
     ]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -53,12 +54,24 @@ class Row:
     bench: str
     case: str
     figures: Mapping[str, Mapping[str, float]]
+    rounds: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
+    """The figures of each round of the subjects that are compared round by round."""
 
     def figure(self, name: str, metric: Metric) -> float | None:
         return self.figures.get(name, {}).get(metric.key)
 
     def lead(self, peer: str, metric: Metric) -> float | None:
-        """Return how many times better kproto is than the peer; None if either was not measured."""
+        """Return how many times better kproto is than the peer; None if either was not measured.
+
+        Round by round, it is the median: what else the machine does affects both sides of a round alike, and single
+        rounds little.
+        """
+        rounds = [self.rounds.get(name, ()) for name in (KPROTO, peer)]
+        pairs = [[one.get(metric.key) for one in pair] for pair in zip(*rounds, strict=False)]
+        leads = [metric.lead(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
+        known = [lead for lead in leads if lead is not None]
+        if known:
+            return median(known)
         ours, theirs = self.figure(KPROTO, metric), self.figure(peer, metric)
         return None if ours is None or theirs is None else metric.lead(ours, theirs)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bench import generator
 from bench.model import Bench, Lead, Metric, Note, Row
 from bench.peers.durability import Durability
-from bench.peers.fleet import Fleet, Target, best
+from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import BEFORE, Kproto
@@ -51,11 +51,7 @@ def measure(
                 figures = {metric.key: float(result[name]) for metric, name in names.items()}
                 samples.setdefault(case, {}).setdefault(target, []).append(figures)
     return [
-        Row(
-            bench=bench.name,
-            case=f"{durability}, {case}",
-            figures=fleet.row(durability, best(samples.get(case, {}), list(names))),
-        )
+        fleet.measured(bench.name, f"{durability}, {case}", durability, samples.get(case, {}), list(names))
         for durability, load in product(options.durability, loads)
         for case, names in load.figures.items()
     ]

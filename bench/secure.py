@@ -21,12 +21,12 @@ from bench.commit import CONNECTIONS, ONE_BY_ONE, PIPELINED, Case, of_case
 from bench.model import Bench, Lead, Metric, Note, Row
 from bench.options import add_rounds, add_seconds, count
 from bench.peers.durability import Durability
-from bench.peers.fleet import Fleet, Target, best
+from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.secured import MECHANISM, NAMES, PASSWORD, PROTOCOL, USER, Certificates, secured_peers
 from bench.peers.server import Server
 from bench.records import Load, Topic
-from bench.throughput import BATCH_SIZE_BYTES, LARGE, MEGABYTE, WAYS, timed
+from bench.throughput import BATCH_SIZE_BYTES, CLIENT_CPU, LARGE, MEGABYTE, WAYS, timed
 from bench.throughput import RATE as MB_RATE
 from bench.throughput import SERVER_CPU as MB_SERVER_CPU
 
@@ -35,7 +35,7 @@ P99 = Metric(key="p99_us", title="p99 us", digits=0)
 SERVER_CPU = Metric(key="server_cpu_us", title="server CPU us", compared=True, digits=0)
 OF_LOAD = {RATE.key: "requests_s", P99.key: "p99_us", SERVER_CPU.key: "server_cpu_us_per_request"}
 """The load generator's name of each metric."""
-METRICS = (RATE, P99, SERVER_CPU, MB_RATE, MB_SERVER_CPU)
+METRICS = (RATE, P99, SERVER_CPU, MB_RATE, MB_SERVER_CPU, CLIENT_CPU)
 MEMORY: Durability = "memory"
 AT_A_TIME = (1, 16)
 RECORDS = "records"
@@ -80,14 +80,11 @@ def run(options: Namespace, note: Note) -> list[Row]:
                 found = {load: _generated(server, target, load, loads[load], program, certificates)}
             for case, figures in found.items() if nth else ():
                 samples[case].setdefault(target, []).append(figures)
-    return [
-        Row(bench=BENCH.name, case=case, figures=fleet.row(MEMORY, best(found, _metrics(case))))
-        for case, found in samples.items()
-    ]
+    return [fleet.measured(BENCH.name, case, MEMORY, found, _metrics(case)) for case, found in samples.items()]
 
 
 def _metrics(case: str) -> list[Metric]:
-    return [MB_RATE, MB_SERVER_CPU] if case in WAYS else [RATE, P99, SERVER_CPU]
+    return [MB_RATE, MB_SERVER_CPU, CLIENT_CPU] if case in WAYS else [RATE, P99, SERVER_CPU]
 
 
 def _generated(

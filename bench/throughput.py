@@ -3,7 +3,8 @@
 Method: all servers are started. In each round each server gets a new topic; one producer fills it and one consumer
 reads it from its beginning, both connected before the clock starts. A producer's time ends when all replicas have
 acknowledged all records, a consumer's with the last record. The first round is not counted, and each figure is the
-best of its rounds. The client runs in this process and uses a processor of its own.
+best of its rounds; builds of kproto are compared by the median of the rounds' ratios. The client runs in this process
+and uses a processor of its own.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import gc
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 from itertools import product
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row
 from bench.options import add_durability, add_rounds, count
 from bench.peers.durability import Durability
-from bench.peers.fleet import Fleet, Target, best
+from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import BEFORE, Kproto
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 RATE = Metric(key="mb_per_s", title="MB/s", more_is_better=True, compared=True)
 MESSAGES = Metric(key="messages_per_s", title="messages/s", more_is_better=True, digits=0)
 SERVER_CPU = Metric(key="server_cpu_ms_per_mb", title="server CPU ms/MB", compared=True, digits=2)
-METRICS = (RATE, MESSAGES, SERVER_CPU)
+CLIENT_CPU = Metric(key="client_cpu_ms_per_mb", title="client CPU ms/MB", digits=2)
+"""Beside the server's it shows which of them limits a row: a megabyte cannot take less than either."""
+METRICS = (RATE, MESSAGES, SERVER_CPU, CLIENT_CPU)
 PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Kafka())
 DURABILITIES: tuple[Durability, ...] = ("memory", "os")
 PARTITIONS = 4
@@ -75,11 +78,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
                     if nth > 0:
                         samples[size, way].setdefault(target, []).append(figures)
     return [
-        Row(
-            bench=BENCH.name,
-            case=named(durability, way, size),
-            figures=fleet.row(durability, best(samples[size, way], METRICS)),
-        )
+        fleet.measured(BENCH.name, named(durability, way, size), durability, samples[size, way], METRICS)
         for durability, size, way in product(options.durability, SIZES, WAYS)
     ]
 
@@ -88,10 +87,10 @@ def timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, serve
     """Connect the client, move the messages, and return the figures."""
     with prepared as move:
         gc.collect()
-        cpu, began = processor_seconds(server.pid), perf_counter()
+        cpu, client_cpu, began = processor_seconds(server.pid), process_time(), perf_counter()
         moved = move()
         seconds = perf_counter() - began
-        cpu = processor_seconds(server.pid) - cpu
+        cpu, client_cpu = processor_seconds(server.pid) - cpu, process_time() - client_cpu
     if moved != load.messages:
         raise BenchError(f"{who}: {moved} of {load.messages} messages arrived within {seconds:.0f} s")
     megabytes = load.messages * load.size.message_bytes / MEGABYTE
@@ -99,6 +98,7 @@ def timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, serve
         RATE.key: megabytes / seconds,
         MESSAGES.key: load.messages / seconds,
         SERVER_CPU.key: cpu * 1000 / megabytes,
+        CLIENT_CPU.key: client_cpu * 1000 / megabytes,
     }
 
 

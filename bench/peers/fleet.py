@@ -7,11 +7,15 @@ from contextlib import ExitStack
 from itertools import product
 from typing import NamedTuple, TypeVar
 
-from bench.model import Metric, Missing, Note, best_of
+from bench.model import Metric, Missing, Note, Row, best_of
 from bench.peers.durability import Durability
+from bench.peers.kproto import BUILDS
 from bench.peers.server import DEFAULTS, Peer, Server, started, wait_until_listening
 
 C = TypeVar("C")
+F = TypeVar("F")
+Samples = Mapping["Target", Sequence[Mapping[str, float]]]
+"""The figures of each server, round by round."""
 
 
 class Target(NamedTuple):
@@ -25,9 +29,7 @@ class Target(NamedTuple):
         return f"{self.name} ({self.runs})"
 
 
-def best(
-    samples: Mapping[Target, Sequence[Mapping[str, float]]], metrics: Sequence[Metric]
-) -> dict[Target, dict[str, float]]:
+def best(samples: Samples, metrics: Sequence[Metric]) -> dict[Target, dict[str, float]]:
     """Return the best figures of each server over its rounds."""
     return {target: best_of(rounds, metrics) for target, rounds in samples.items()}
 
@@ -77,8 +79,14 @@ class Fleet:
             for case, (target, server) in product(cases, servers[::-1] if nth % 2 else servers):
                 yield nth, case, target, server
 
-    def row(
-        self, durability: Durability, figures: Mapping[Target, Mapping[str, float]]
-    ) -> dict[str, Mapping[str, float]]:
+    def measured(
+        self, bench: str, case: str, durability: Durability, samples: Samples, metrics: Sequence[Metric]
+    ) -> Row:
+        """Return the row of a case: the best figures of each server, and for builds of kproto those of each round."""
+        rounds = {target: rounds for target, rounds in samples.items() if target.name in BUILDS}
+        figures = self.row(durability, best(samples, metrics))
+        return Row(bench=bench, case=case, figures=figures, rounds=self.row(durability, rounds))
+
+    def row(self, durability: Durability, figures: Mapping[Target, F]) -> dict[str, F]:
         """Return the figures of one row by server name."""
         return {target.name: figures[target] for target in self.rows[durability] if target in figures}

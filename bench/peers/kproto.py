@@ -59,6 +59,8 @@ CONTROLLED = KprotoWithControl("kproto-control")
 
 BEFORE = tuple(Kproto("before", os.environ[name]) for name in [BEFORE_VARIABLE] if name in os.environ)
 """The other build of kproto, to compare with in the same run."""
+BUILDS = frozenset({KPROTO, CONTROLLED.name, *(one.name for one in BEFORE)})
+"""Servers that are compared round by round. Others compile themselves meanwhile: their best rounds count."""
 
 
 @contextmanager

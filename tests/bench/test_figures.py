@@ -34,6 +34,19 @@ def test_a_lead_without_a_measurement_is_none() -> None:
     assert TIME.lead(0.0, 5.0) is None
 
 
+def test_a_lead_over_what_is_compared_round_by_round_is_the_median_of_its_rounds() -> None:
+    def rounds(*rates: float) -> list[dict[str, float]]:
+        return [{"requests_per_s": rate} for rate in rates]
+
+    best = {"kproto": {"requests_per_s": 100.0}, "before": {"requests_per_s": 200.0}, "kfake": {"requests_per_s": 50.0}}
+    row = Row(
+        bench="commit", case="1x1", figures=best, rounds={"kproto": rounds(90, 30, 100), "before": rounds(100, 60, 200)}
+    )
+    assert row.lead("before", RATE) == 0.5, "of 0.9, 0.5 and 0.5"
+    assert row.lead("kfake", RATE) == 2.0, "its best round counts"
+    assert row.lead("before", TIME) is None
+
+
 def test_the_best_rate_is_the_greatest_and_the_best_time_the_least() -> None:
     assert RATE.best([1.0, 3.0, 2.0]) == 3.0
     assert TIME.best([1.0, 3.0, 2.0]) == 1.0
