@@ -44,6 +44,10 @@ class DiskTransport:
                 found.append((name, pair.responses.pop()))
         return found
 
+    @property
+    def waiting(self) -> list[str]:
+        return [name for name, pair in self._pairs.items() if pair.client.in_flight]
+
     def pass_time(self, duration_ms: int) -> None:
         self.at.advance(duration_ms)
         self._settle()
