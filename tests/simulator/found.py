@@ -170,6 +170,14 @@ FOUND = {
         slow_request client=s1 call=4 ms=441
         disk_full client=s1 call=6 ms=300 free_bytes=0
     """,
+    "offsets that are no part of a transaction become visible with a later one": """
+        broker seed=86656 kafka=4.4 nodes=1 durability=fsync partitions=2 sync_ms=0 turn_ms=40 segment_bytes=700 idle=1
+        transactional_producer name=p1 at_ms=384 transactional_id=x group=h version_2=1 zombie=0
+        transactional_producer name=p2 at_ms=694 transactional_id=x group=h version_2=1 zombie=0
+        transactional_producer name=p3 at_ms=313 transactional_id=y group=h version_2=1 zombie=1
+        committer name=o1 at_ms=54 group=solo
+        disk_full at_ms=551 ms=300 free_bytes=400
+    """,
 }
 """By the defect."""
 

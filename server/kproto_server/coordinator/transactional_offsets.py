@@ -116,6 +116,9 @@ def add_offsets(
                     pending.add(producer_id, key, PendingOffset(record_offset, stored, before.get(index)))
             if coordinator.groups.get(group_id) is None:
                 coordinator.groups.create(group_id, now_ms)
+        elif producer_id not in pending.epochs:
+            # The log may not have the partition as part of the transaction either: the next offsets ask again.
+            pending.open_epochs.pop(producer_id, None)
         on_settled(error)
 
     coordinator.append(partition, Change(group_id, settle), *batch)
