@@ -25,6 +25,8 @@ from kproto_server.handlers._raft_voters import LISTENER
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
+NODES_SINCE = 2
+"""The first version whose response has the addresses of the voters."""
 NOT_HOSTED = "This server does not host this topic-partition."
 
 
@@ -50,7 +52,7 @@ def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQ
         topics=(DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),),
         nodes=tuple(
             Node(node_id=node.node_id, listeners=(Listener(name=LISTENER, host=node.host, port=node.port),))
-            for node in voters
+            for node in (voters if context.api_version >= NODES_SINCE else ())
         ),
     )
 

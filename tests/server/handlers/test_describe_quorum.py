@@ -9,6 +9,7 @@ from kafka import KafkaAdminClient
 
 from kproto.messages.k55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from kproto_server.broker.broker import Broker
+from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, ask, new_state
 
 METADATA = "__cluster_metadata"
@@ -59,6 +60,16 @@ def test_each_broker_is_a_voter_and_the_controller_leads() -> None:
     assert after.high_watermark > before.high_watermark
     stopped = after.current_voters[0]
     assert (stopped.replica_id, stopped.log_end_offset, stopped.last_fetch_timestamp) == (1, -1, -1)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_each_version_has_the_voters(version: int) -> None:
+    """The response is encoded: the connection of a client in v0 or v1 was closed, which have no addresses of voters."""
+    broker = InMemoryBroker(kafka_version="3.9", brokers=2)
+    response: Any = broker.connect().ask(request((METADATA, (0,))), version)
+    (partition,) = response.topics[0].partitions
+    assert [voter.replica_id for voter in partition.current_voters] == [1, 2]
+    assert [node.node_id for node in response.nodes] == ([1, 2] if version >= 2 else [])
 
 
 def test_kafka_python_describes_the_quorum() -> None:
