@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import collecting
+
 settings.register_profile(
     "derandomized",
     derandomize=True,
@@ -32,7 +34,8 @@ settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomized"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure the processes that run tests: not the one that distributes them."""
+    """Collect by `tests.collecting`, and measure the processes that run tests: not the one that distributes them."""
+    config.pluginmanager.register(collecting)
     if "KPROTO_COVERAGE" in os.environ and (
         hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     ):

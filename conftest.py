@@ -1,3 +1,0 @@
-"""Has all tests collected by `tests.collecting`."""
-
-pytest_plugins = ["tests.collecting"]
