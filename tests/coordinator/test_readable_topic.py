@@ -30,7 +30,7 @@ from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatR
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from kproto.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, Topology
 from kproto.records.batches import read_batch
-from kproto_server.coordinator.readable_log import STEP_RECORDS
+from kproto_server.coordinator.internal_topics import STEP_RECORDS
 from kproto_server.testing import InMemoryBroker
 from tests.persistence.disk_broker import SETTINGS, DiskBroker
 

@@ -1,20 +1,36 @@
-"""Append records of coordinators to the internal topics that have their logs beside the offsets topic's."""
+"""Append records of coordinators to the internal topics that have their logs beside the offsets topic's.
+
+Without a data directory these topics have no records until a client first reads them: `written_in_steps` makes them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kproto_server.coordinator.change_log import STORAGE_ERROR
 from kproto_server.deferred import NO_RESPONSE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.coordinator.change_log import ChangeLog
     from kproto_server.deferred import NoResponse
     from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.partition_log.partition_data import Append
+
+T = TypeVar("T")
+
+STEP_RECORDS = 200
+"""Records that are made for the first reader of a topic in one step: 10 ms."""
+
+
+def written_in_steps(items: Iterable[T], write: Callable[[T], object]) -> Iterator[None]:
+    """Write the record of each item, in steps."""
+    for number, item in enumerate(items, 1):
+        write(item)
+        if number % STEP_RECORDS == 0:
+            yield
 
 
 def append_record(

@@ -15,6 +15,7 @@ from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.epoch_groups.group import EpochGroup
 from kproto_server.coordinator.groups import NO_GENERATION, GroupState
+from kproto_server.coordinator.internal_topics import STEP_RECORDS
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.groups import group_batch
 from kproto_server.coordinator.transactional_offsets import transactional
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
     from kproto_server.log_manager.log_manager import LogManager
 
-STEP_RECORDS = 200
-"""Records that are written in one step: 10 ms."""
 WRITTEN_STATES = (GroupState.EMPTY, GroupState.STABLE)
 
 

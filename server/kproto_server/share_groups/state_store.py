@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from kproto_server.share_groups.pruning import StateTopicPruning
     from kproto_server.share_groups.version_behavior import ShareBehavior
 
-STEP_RECORDS = 200
-"""Records that are made for a reader in one step: 10 ms."""
 UPDATES_SETTING = "share.coordinator.snapshot.update.records.per.snapshot"
 
 
@@ -66,9 +64,8 @@ class ShareStateStore:
         self._groups = groups
         self._log_manager = log_manager
         self._pruning: StateTopicPruning | None = None
-        self._is_readable = False
-        """Whether a client has read `__share_group_state`, which has records from then on."""
-        self._images: Iterator[None] = iter(())
+        self._images: Iterator[None] | None = None
+        """Makes the records of `__share_group_state` in memory, in steps; None: no client has read it."""
 
     def partition_of(self, key: SharePartitionKey) -> Partition | None:
         """Return the partition of a share partition in `__share_group_state`; None: there is no such topic."""
@@ -191,7 +188,7 @@ class ShareStateStore:
         self.states.clear()
         self._newest.clear()
         self.unavailable.clear()
-        self._is_readable, self._images = False, iter(())
+        self._images = None
         if self._pruning is not None:
             self._pruning.snapshot_offsets.clear()
 
@@ -201,17 +198,17 @@ class ShareStateStore:
 
         From now on each change is appended, as on disk. Most brokers of tests are never asked for them.
         """
-        if self._log_manager.directory is None and not self._is_readable:
-            self._is_readable = True
-            self._images = self._write_all(now_ms)
-        return self._images
+        if self._log_manager.directory is not None:
+            return iter(())
+        if self._images is None:
+            from kproto_server.coordinator.internal_topics import written_in_steps  # not at the start
 
-    def _write_all(self, now_ms: int) -> Iterator[None]:
-        for number, key in enumerate(list(self.states), 1):
-            if key in self.states:
-                self._append(key, self.states[key], None, now_ms, lambda error: None)
-            if number % STEP_RECORDS == 0:
-                yield
+            def write(key: SharePartitionKey) -> None:
+                if key in self.states:
+                    self._append(key, self.states[key], None, now_ms, lambda error: None)
+
+            self._images = written_in_steps(list(self.states), write)
+        return self._images
 
     def _latest(self, key: SharePartitionKey) -> ShareState | None:
         return self._newest[key] if key in self._newest else self.states.get(key)
@@ -237,7 +234,7 @@ class ShareStateStore:
             settle(error)
 
         topic, partition = self._cluster.topics.get(SHARE_STATE_TOPIC), self.partition_of(key)
-        if topic is None or partition is None or (self._log_manager.directory is None and not self._is_readable):
+        if topic is None or partition is None or (self._log_manager.directory is None and self._images is None):
             # In memory, the tables are all there is.
             settled(0)
             return

@@ -27,8 +27,6 @@ LOG_ERRORS = {
     int(ErrorCode.MESSAGE_TOO_LARGE): int(ErrorCode.UNKNOWN_SERVER_ERROR),
 }
 """The errors of requests whose change the log cannot write, by the error of the write."""
-STEP_RECORDS = 200
-"""Records that are made for a reader in one step: 10 ms."""
 FLEXIBLE_VALUES = 1
 """The version of the values in `__transaction_state` with `transaction.version` 1 and later (KIP-890)."""
 
@@ -46,9 +44,8 @@ class TransactionLog:
         self._cluster = cluster
         self._groups = groups
         self._log_manager = log_manager
-        self._is_readable = False
-        """Whether a client has read `__transaction_state`, which has records from then on."""
-        self._images: Iterator[None] = iter(())
+        self._images: Iterator[None] | None = None
+        """Makes the records of `__transaction_state` in memory, in steps; None: no client has read it."""
 
     # Which node coordinates a transactional id.
 
@@ -136,7 +133,7 @@ class TransactionLog:
         ):
             settle(ErrorCode.NOT_ENOUGH_REPLICAS)
             return
-        if topic is None or partition is None or (self._log_manager.directory is None and not self._is_readable):
+        if topic is None or partition is None or (self._log_manager.directory is None and self._images is None):
             # In memory, the tables are all there is.
             settle(0)
             return
@@ -153,20 +150,19 @@ class TransactionLog:
 
         From now on each change is appended, as on disk. Most brokers of tests are never asked for them.
         """
-        if self._log_manager.directory is None and not self._is_readable:
-            self._is_readable = True
-            self._images = self._write_all(transactions, now_ms)
-        return self._images
+        if self._log_manager.directory is not None:
+            return iter(())
+        if self._images is None:
+            from kproto_server.coordinator.internal_topics import written_in_steps  # not at the start
 
-    def _write_all(self, transactions: Mapping[str, Transaction], now_ms: int) -> Iterator[None]:
-        for number, transactional_id in enumerate(list(transactions), 1):
-            transaction = transactions.get(transactional_id)
-            if transaction is not None:
-                self.write(transactional_id, transaction.values, now_ms)
-            if number % STEP_RECORDS == 0:
-                yield
+            def write(transactional_id: str) -> None:
+                if transactional_id in transactions:
+                    self.write(transactional_id, transactions[transactional_id].values, now_ms)
+
+            self._images = written_in_steps(list(transactions), write)
+        return self._images
 
     def forget(self) -> None:
         """Note that the topic has no records any more."""
         self.unavailable.clear()
-        self._is_readable, self._images = False, iter(())
+        self._images = None
