@@ -138,6 +138,24 @@ LENGTH, MAGIC = 8, 16
 """Positions in a batch."""
 
 
+def fill(path: Path, *topics: str) -> bytes:
+    """Have a broker with this data directory write a batch to each of these new topics; return the batch."""
+    batch = build_record_batch([Record(b"k", b"v", timestamp=1)])
+    with Broker.running(data=str(path)) as broker, RawClient(broker.bootstrap_servers) as client:
+        for name in topics:
+            broker.topics.create(name)
+            data = (PartitionProduceData(index=0, records=batch),)
+            topic_data = (TopicProduceData(name=name, partition_data=data),)
+            client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data), 7)
+    return batch
+
+
+def fetch(*topics: str, max_bytes: int) -> FetchRequest:
+    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20),)
+    fetched = tuple(FetchTopic(topic=name, partitions=partitions) for name in topics)
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=fetched)
+
+
 @pytest.mark.parametrize("max_bytes", [1 << 10, 1 << 30])
 @pytest.mark.parametrize(
     ("position", "damage"),
@@ -147,19 +165,11 @@ def test_a_batch_that_is_damaged_on_disk_is_an_error_of_its_partition_only(
     tmp_path: Path, max_bytes: int, position: int, damage: bytes
 ) -> None:
     """A Fetch of this and of other partitions closed the connection, or never ended."""
-    batch = build_record_batch([Record(b"k", b"v", timestamp=1)])
-    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
-        for name in ("damaged", "sound"):
-            broker.topics.create(name)
-            data = (PartitionProduceData(index=0, records=batch),)
-            topics = (TopicProduceData(name=name, partition_data=data),)
-            client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)
+    batch = fill(tmp_path, "damaged", "sound")
     (log,) = (tmp_path / "damaged-0").glob("*.log")
     stored = log.read_bytes()
     log.write_bytes(stored[:position] + damage + stored[position + len(damage) :])
-    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20),)
-    topics_ = tuple(FetchTopic(topic=name, partitions=partitions) for name in ("damaged", "sound"))
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics_)
+    request = fetch("damaged", "sound", max_bytes=max_bytes)
     with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
         damaged, sound = (topic.partitions[0] for topic in client.ask(request, 4).responses)
     assert (damaged.error_code, sound.error_code) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
@@ -170,16 +180,8 @@ def test_a_file_that_cannot_be_read_is_an_error_of_its_partition_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The connection was closed. A lost file stands for a disk that fails, and for a process without descriptors."""
-    batch = build_record_batch([Record(b"k", b"v", timestamp=1)])
-    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
-        for name in ("lost", "sound"):
-            broker.topics.create(name)
-            data = (PartitionProduceData(index=0, records=batch),)
-            topic_data = (TopicProduceData(name=name, partition_data=data),)
-            client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data), 7)
-    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20),)
-    topics = tuple(FetchTopic(topic=name, partitions=partitions) for name in ("lost", "sound"))
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=topics)
+    batch = fill(tmp_path, "lost", "sound")
+    request = fetch("lost", "sound", max_bytes=1 << 20)
     at_time = (ListOffsetsPartition(partition_index=0, timestamp=1),)
     by_time = ListOffsetsRequest(
         replica_id=-1, topics=tuple(ListOffsetsTopic(name=name, partitions=at_time) for name in ("lost", "sound"))

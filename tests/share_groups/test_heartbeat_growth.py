@@ -57,14 +57,22 @@ def test_an_assignment_costs_as_much_as_its_partitions(is_even: bool) -> None:
     assert growth(partial(steps_of_assignor, is_even=is_even)) < GROWTH_MAX
 
 
-def begin_states(monkeypatch: pytest.MonkeyPatch, *, ends_group: bool) -> tuple[list[int], InMemoryBroker]:
-    """Join with 12 partitions, of which 5 begin at a turn; return how many states there are after each turn."""
+JOIN = ShareGroupHeartbeatRequest(group_id="g", member_id="A", member_epoch=0, subscribed_topic_names=("t",))
+
+
+def with_small_slices(monkeypatch: pytest.MonkeyPatch) -> InMemoryBroker:
+    """Return a broker with 12 partitions, of which the states of 5 begin at a turn."""
     monkeypatch.setattr(members, "SLICE_PARTITIONS", 5)
     at = InMemoryBroker(kafka_version="4.4", topics={"t": 12})
     for name in ("__consumer_offsets", "__share_group_state"):
         at.state.cluster.ensure_internal_topic(name, at.clock.now_ms())
-    request = ShareGroupHeartbeatRequest(group_id="g", member_id="A", member_epoch=0, subscribed_topic_names=("t",))
-    result: Any = ask(at.state, request, 1)
+    return at
+
+
+def begin_states(monkeypatch: pytest.MonkeyPatch, *, ends_group: bool) -> tuple[list[int], InMemoryBroker]:
+    """Join; return how many states there are after each turn."""
+    at = with_small_slices(monkeypatch)
+    result: Any = ask(at.state, JOIN, 1)
     counts = []
     while isinstance(result, DelayedOperation):
         counts.append(len(at.state.share_groups.store.states))
@@ -97,17 +105,13 @@ def test_a_group_gets_the_partitions_of_all_slices_at_once(monkeypatch: pytest.M
 
 
 def test_other_heartbeats_do_not_begin_states_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "SLICE_PARTITIONS", 5)
-    at = InMemoryBroker(kafka_version="4.4", topics={"t": 12})
-    for name in ("__consumer_offsets", "__share_group_state"):
-        at.state.cluster.ensure_internal_topic(name, at.clock.now_ms())
-    request = ShareGroupHeartbeatRequest(group_id="g", member_id="A", member_epoch=0, subscribed_topic_names=("t",))
-    first: Any = ask(at.state, request, 1)
+    at = with_small_slices(monkeypatch)
+    first: Any = ask(at.state, JOIN, 1)
     assert isinstance(first, DelayedOperation)
-    other: Any = ask(at.state, request.replace(member_id="B"), 1)
+    other: Any = ask(at.state, JOIN.replace(member_id="B"), 1)
     assert not isinstance(other, DelayedOperation)
     del first  # its client has gone
-    again: Any = ask(at.state, request.replace(member_id="C"), 1)
+    again: Any = ask(at.state, JOIN.replace(member_id="C"), 1)
     assert isinstance(again, DelayedOperation)
 
 

@@ -94,9 +94,7 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
     # DEVIATION: Kafka accepts unknown names, which plugins may have.
     unknown = {one for one in new if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version)}
     if unknown:
-        from kproto_server.configuration.read_only_names import (
-            READ_ONLY_NAMES,
-        )  # rarely used: not imported at the start
+        from kproto_server.configuration.read_only_names import READ_ONLY_NAMES  # not at the start
 
         for one in new:
             if one in unknown - READ_ONLY_NAMES:

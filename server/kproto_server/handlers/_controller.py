@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 NameOrId = TypeVar("NameOrId", str, bytes)
 
 
-METADATA_TOPIC = "__cluster_metadata"
-
-
 class MetadataTopicBehavior(VersionBehavior):
     """What Kafka releases do differently with the name of KRaft's metadata log."""
 

@@ -14,13 +14,13 @@ from kproto.messages.k19_create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kproto.records.partitioning import CLUSTER_METADATA_TOPIC
 from kproto_server.cluster.rules import BROKER_DEFAULT
 from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.configuration.settings import UNITS_MS, ConfigSource
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.deferred import LargeResponse, sum_exceeds
 from kproto_server.handlers._controller import (
-    METADATA_TOPIC,
     DuplicateTopicsBehavior,
     MetadataTopicBehavior,
     duplicate_counts,
@@ -65,7 +65,7 @@ def _results(
     behavior = context.behavior(DuplicateTopicsBehavior)
     configs = _Configs(context)
     duplicates = duplicate_counts(topic.name for topic in request.topics)
-    prohibited = {METADATA_TOPIC} if context.behavior(MetadataTopicBehavior).cannot_be_created else set()
+    prohibited = {CLUSTER_METADATA_TOPIC} if context.behavior(MetadataTopicBehavior).cannot_be_created else set()
     for topic in request.topics:
         if topic.name not in duplicates and topic.name not in prohibited:
             yield _create(topic, request.validate_only, quota, configs, context)
