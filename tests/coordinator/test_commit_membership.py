@@ -50,7 +50,7 @@ def error(kafka_version: str, group: Group | None, identity: CommitIdentity, ver
         member_id=identity.member_id,
         group_instance_id=identity.instance,
     )
-    return commit_error(group, request, version, behavior_of(kafka_version))
+    return commit_error(group, request, version, behavior_of(kafka_version), {})
 
 
 def classic(state: GroupState) -> Group:

@@ -10,6 +10,8 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kproto_server.coordinator.streams_groups.group import StreamsGroup
+from kproto_server.coordinator.streams_groups.leaving import restore_group
 from kproto_server.testing.in_memory import virtual_clock
 from tests.coordinator.broker_state import new_state
 from tests.membership.in_memory_transport import InMemoryTransport
@@ -18,12 +20,17 @@ from tests.streams_groups.members import Application
 SETTINGS = {"group.streams.initial.rebalance.delay.ms": "0", "group.streams.assignment.interval.ms": "0"}
 
 
-@pytest.mark.parametrize("version", [9, 10])
-def test_a_topic_has_its_tasks_by_name_and_by_id(version: int) -> None:
-    """A real broker looks for the task by the name of the topic, which it knows in both versions."""
+@pytest.mark.parametrize(("version", "is_restored"), [(9, False), (10, False), (10, True)])
+def test_a_topic_has_its_tasks_by_name_and_by_id(version: int, is_restored: bool) -> None:
+    """A real broker looks for the task by the name of the topic, which it knows in both versions.
+
+    ``is_restored``: the group comes from a snapshot.
+    """
     state = new_state("4.4", settings=SETTINGS, clock=virtual_clock())
     app = Application(InMemoryTransport(state), "4.4.0", "app", 1)
     app.create(partitions=2)
+    if is_restored:
+        restore_group(state.coordinator, app.full("g"), StreamsGroup.new_data(1), state.clock.now_ms())
     app.join("A")
     app.settle("A")
     before = app.members["A"].epoch

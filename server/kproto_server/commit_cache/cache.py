@@ -131,7 +131,7 @@ class CommitCache:
         if group is None:
             if entry.error_without_group:
                 return None
-        elif commit_error(group, entry.request, template.api_version, coordinator.behavior):
+        elif commit_error(group, entry.request, template.api_version, coordinator.behavior, coordinator.topics):
             return None
         elif entry.request.member_id and coordinator.behavior.counts_commits_as_heartbeats:
             group.note_commit(entry.request.member_id, now_ms)

@@ -61,7 +61,9 @@ class CacheEntry(LazyEntries):
         self.group_id: str = request.group_id
         self.request: OffsetCommitRequest = template.member_of(request)
         """Generation, member and instance of the commit, for `commit_error`."""
-        self.error_without_group: int = commit_error(None, self.request, context.api_version, coordinator.behavior)
+        self.error_without_group: int = commit_error(
+            None, self.request, context.api_version, coordinator.behavior, coordinator.topics
+        )
         """The decision on the commit while the group does not exist."""
         partition = coordinator.partition_of(request.group_id)
         assert partition is not None, "the commit was accepted"

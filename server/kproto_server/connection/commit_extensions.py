@@ -110,7 +110,8 @@ def _refusal(request: OffsetCommitRequest, context: RequestContext) -> OffsetCom
     coordinator, group_id = context.coordinator, request.group_id
     if coordinator.error_at(context.node, group_id):
         return None
-    if commit_error(coordinator.group(group_id), request, context.api_version, coordinator.behavior):
+    group = coordinator.group(group_id)
+    if commit_error(group, request, context.api_version, coordinator.behavior, coordinator.topics):
         return None  # members that are fenced get this error
     current = _current_offsets(request.group_id, context)
 

@@ -17,8 +17,11 @@ from kproto.jvm.arithmetic import wrapped
 from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
+    from kproto_server.cluster.topics import Topic
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
@@ -52,9 +55,16 @@ def limits_of(settings: Settings) -> CommitLimits:
 
 
 def commit_error(
-    group: Group | None, request: OffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
+    group: Group | None,
+    request: OffsetCommitRequest,
+    api_version: int,
+    behavior: CoordinatorBehavior,
+    topics: Mapping[str, Topic],
 ) -> int:
-    """Return why a group rejects a commit; 0 if it accepts the commit (OC-21 to OC-26)."""
+    """Return why a group rejects a commit; 0 if it accepts the commit (OC-21 to OC-26).
+
+    ``topics``: those of the cluster, by name.
+    """
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation >= 0:
@@ -65,7 +75,7 @@ def commit_error(
     if group.kind != "classic":
         if group.kind == "share":
             return ErrorCode.GROUP_ID_NOT_FOUND
-        return epoch_group_error(group, request, api_version, behavior)
+        return epoch_group_error(group, request, api_version, behavior, topics)
     state = group.state
     if (
         state is GroupState.EMPTY
@@ -104,7 +114,11 @@ def _member_error(
 
 
 def epoch_group_error(
-    group: Group, request: OffsetCommitRequest | TxnOffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
+    group: Group,
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
+    api_version: int,
+    behavior: CoordinatorBehavior,
+    topics: Mapping[str, Topic],
 ) -> int:
     """Return why a group whose members have epochs rejects a commit; 0 if it accepts the commit."""
     epoch = request.generation_id_or_member_epoch
@@ -116,7 +130,7 @@ def epoch_group_error(
     if not member.speaks_classic and api_version < MEMBER_EPOCHS:
         return ErrorCode.UNSUPPORTED_VERSION
     has_task_epochs = group.kind == "streams" or behavior.commits_have_assignment_epochs
-    if epoch < member.epoch and has_task_epochs and group.had_partitions(request):
+    if epoch < member.epoch and has_task_epochs and group.had_partitions(request, topics):
         return 0
     return 0 if epoch == member.epoch else member_epoch_error(member.speaks_classic)
 

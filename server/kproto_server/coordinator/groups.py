@@ -18,9 +18,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
     from kproto_server.clock import Timer
+    from kproto_server.cluster.topics import Topic
     from kproto_server.coordinator.membership.phases import Phase
     from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
     from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
@@ -156,8 +159,13 @@ class Group:
         if member is not None and not member.is_new and self.state in STATES_WITH_HEARTBEAT_BY_COMMIT:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
 
-    def had_partitions(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> bool:
-        """Return whether a member of a consumer group has had the partitions of a commit since the commit's epoch."""
+    def had_partitions(
+        self, request: OffsetCommitRequest | TxnOffsetCommitRequest, topics: Mapping[str, Topic]
+    ) -> bool:
+        """Return whether a member of a consumer group has had the partitions of a commit since the commit's epoch.
+
+        ``topics``: those of the cluster, by name.
+        """
         return False
 
     def enter_phase(self, phase: Phase | None) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
+    from kproto_server.cluster.topics import Topic
     from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
@@ -34,9 +35,16 @@ GROUP_ERRORS_SINCE = 6
 
 
 def membership_error(
-    group: Group | None, request: TxnOffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
+    group: Group | None,
+    request: TxnOffsetCommitRequest,
+    api_version: int,
+    behavior: CoordinatorBehavior,
+    topics: Mapping[str, Topic],
 ) -> int:
-    """Return why a group rejects offsets of a transaction; 0 if it accepts them (OC-52, KIP-447)."""
+    """Return why a group rejects offsets of a transaction; 0 if it accepts them (OC-52, KIP-447).
+
+    ``topics``: those of the cluster, by name.
+    """
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     instance_id = request.group_instance_id
     if group is not None and group.kind == "share":
@@ -47,7 +55,7 @@ def membership_error(
         return ErrorCode.NONE
     if group.kind in KINDS_WITH_MEMBER_EPOCHS:
         # ConsumerGroup.validateOffsetCommit has no look at instance ids, and none at the version.
-        error = epoch_group_error(group, request, MEMBER_EPOCHS, behavior)
+        error = epoch_group_error(group, request, MEMBER_EPOCHS, behavior, topics)
         is_unknown = error == ErrorCode.STALE_MEMBER_EPOCH and api_version < GROUP_ERRORS_SINCE
         return ErrorCode.ILLEGAL_GENERATION if is_unknown else error
     if instance_id is not None and group.static_members.get(instance_id, member_id) != member_id:

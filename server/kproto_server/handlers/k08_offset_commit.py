@@ -118,7 +118,9 @@ def handle(
     if partition is None:
         error = coordinator.not_coordinator_error
     else:
-        error = coordinator.unavailable.get(partition, 0) or commit_error(group, request, version, behavior)
+        error = coordinator.unavailable.get(partition, 0) or commit_error(
+            group, request, version, behavior, coordinator.topics
+        )
     entries, decided, refused = _decide(topics, request, context, error)
     if refused and topics is not request.topics and not merging.merges_unknown_partitions:
         refused = _decide(request.topics, request, context, error)[2]

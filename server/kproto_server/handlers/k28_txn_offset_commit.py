@@ -133,7 +133,7 @@ def _group_error(request: TxnOffsetCommitRequest, context: RequestContext) -> in
         _make_group(request, context)
     error = _transaction_error(request, context)
     group = coordinator.group(request.group_id)
-    return error or membership_error(group, request, context.api_version, coordinator.behavior)
+    return error or membership_error(group, request, context.api_version, coordinator.behavior, coordinator.topics)
 
 
 def _make_group(request: TxnOffsetCommitRequest, context: RequestContext) -> None:

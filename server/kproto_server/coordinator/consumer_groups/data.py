@@ -99,9 +99,7 @@ def partition_count(assignment: Assignment) -> int:
 
 def subscribed_topics(data: GroupData) -> frozenset[str]:
     """Return the topics that any member subscribes to, by name or by a regular expression."""
-    if data.resolved:
-        return frozenset().union(*{topics_of(member, data) for member in data.members.values()})
-    return frozenset().union(*{member.topics for member in data.members.values()})
+    return frozenset().union(*{topics_of(member, data) for member in data.members.values()})
 
 
 def topics_of(member: ConsumerMember, data: GroupData) -> frozenset[str]:

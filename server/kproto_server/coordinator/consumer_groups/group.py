@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 class ConsumerGroup(EpochGroup[GroupData]):
     """A group of KIP-848."""
 
-    __slots__ = ("has_expressions", "is_matching", "owners", "topics", "topics_checked_until_ms")
+    __slots__ = ("has_expressions", "is_matching", "owners", "topics_checked_until_ms")
 
     def __init__(self, group_id: str, now_ms: int, data: GroupData = NO_DATA) -> None:
         """``data``: what a new group has, of which nothing is in the log."""
         super().__init__(group_id, now_ms, "consumer", data)
         self.protocol_type: str | None = "consumer"
         self.subscribed_topics = frozenset()
-        self.topics: Mapping[str, Topic] = {}
-        """The topics of the cluster, by name."""
         self.owners: dict[tuple[bytes, int], str] = {}
         """The member that owns a partition, or still has to revoke it, by topic id and index."""
         self.topics_checked_until_ms: int = 0
@@ -67,10 +65,9 @@ class ConsumerGroup(EpochGroup[GroupData]):
                 self.static_members[member.group_instance_id] = member.member_id
         self.members: dict[str, Member] = cast("dict[str, Member]", members)
         self.generation: int = data.epoch
-        if changed or removed:
-            self.has_expressions = any(member.regex for member in members.values())
         joined = any(old is None or old.topics is not one.topics or old.regex != one.regex for _, one, old in changed)
         if joined or removed or data.resolved is not resolved:
+            self.has_expressions = any(member.regex for member in members.values())
             self._set_subscribed_topics()
         state = self._state_of(data)
         if state is not self.state:
@@ -137,11 +134,13 @@ class ConsumerGroup(EpochGroup[GroupData]):
 
         return [encode_key(key) for key, _ in tombstones(behavior, self.group_id, self.data)]
 
-    def had_partitions(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> bool:
+    def had_partitions(
+        self, request: OffsetCommitRequest | TxnOffsetCommitRequest, topics: Mapping[str, Topic]
+    ) -> bool:
         member = self.data.members[request.member_id]
         epoch = request.generation_id_or_member_epoch
         for topic in request.topics:
-            known = self.topics.get(topic.name)
+            known = topics.get(topic.name)
             topic_id = topic.topic_id if known is None else known.topic_id
             for partition in topic.partitions:
                 since = member.partition_epochs.get((topic_id, partition.partition_index))

@@ -110,9 +110,7 @@ def _group(
     if group is None or (joins and group.kind == "classic" and group.is_empty):
         if not joins:
             return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-        new = ConsumerGroup(group_id, now_ms, ConsumerGroup.new_data(coordinator.behavior.first_group_epoch))
-        new.topics = coordinator.topics
-        return new
+        return ConsumerGroup(group_id, now_ms, ConsumerGroup.new_data(coordinator.behavior.first_group_epoch))
     if joins and group.kind == "classic":
         from kproto_server.coordinator.consumer_groups.upgrading import upgrade  # only for a migration
 

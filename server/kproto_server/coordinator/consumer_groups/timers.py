@@ -26,5 +26,4 @@ def on_group_loaded(coordinator: GroupCoordinator, group: Group, now_ms: int) ->
     """Begin the sessions of a loaded group."""
     if not isinstance(group, ConsumerGroup):
         return
-    group.topics = coordinator.topics
     DEADLINES.begin(coordinator, group, limits_of_group(coordinator, group.group_id).session_timeout_ms, now_ms)

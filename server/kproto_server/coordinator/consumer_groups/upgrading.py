@@ -51,7 +51,6 @@ def upgrade(
         return _refused(group, reason)
     fail_pending(group, ErrorCode.REBALANCE_IN_PROGRESS)
     upgraded = ConsumerGroup(group.group_id, now_ms)
-    upgraded.topics = coordinator.topics
     members: dict[str, ConsumerMember] = {}
     targets: dict[str, Assignment] = {}
     for member in group.members.values():

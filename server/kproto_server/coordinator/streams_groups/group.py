@@ -52,7 +52,6 @@ class StreamsGroup(EpochGroup[StreamsData]):
         "shutdown_member_id",
         "standby_processes",
         "task_offsets",
-        "topics",
         "warmup_processes",
     )
 
@@ -61,8 +60,6 @@ class StreamsGroup(EpochGroup[StreamsData]):
         super().__init__(group_id, now_ms, "streams", data)
         self.protocol_type: str | None = PROTOCOL_TYPE
         self.subscribed_topics = frozenset()
-        self.topics: Mapping[str, Topic] = {}
-        """The topics of the cluster, by name."""
         self.configured: ConfiguredTopology | None = None
         """The topology, configured with the existing topics."""
         self.creation_problems: dict[str, tuple[str, int]] = {}
@@ -160,11 +157,13 @@ class StreamsGroup(EpochGroup[StreamsData]):
 
         return [encode_key(key) for key, _ in tombstones(self.group_id, self.data)]
 
-    def had_partitions(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> bool:
+    def had_partitions(
+        self, request: OffsetCommitRequest | TxnOffsetCommitRequest, topics: Mapping[str, Topic]
+    ) -> bool:
         from kproto_server.coordinator.streams_groups.commits import had_partitions
 
         member = self.data.members[request.member_id]
-        return had_partitions(self.data.topology, member, request, self.topics)
+        return had_partitions(self.data.topology, member, request, topics)
 
 
 def _state_of(data: StreamsData) -> GroupState:

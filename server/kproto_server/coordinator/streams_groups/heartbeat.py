@@ -160,9 +160,7 @@ def _group(
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
     if not joins:
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-    new = StreamsGroup(group_id, now_ms, StreamsGroup.new_data(coordinator.behavior.first_group_epoch))
-    new.topics = coordinator.topics
-    return new
+    return StreamsGroup(group_id, now_ms, StreamsGroup.new_data(coordinator.behavior.first_group_epoch))
 
 
 def _member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsMember, StreamsData] | Refusal:

@@ -50,5 +50,4 @@ def _end_delay(coordinator: GroupCoordinator, group: StreamsGroup) -> None:
 def on_group_loaded(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Begin the sessions of a loaded group."""
     assert isinstance(group, StreamsGroup), "of this kind"
-    group.topics = coordinator.topics
     DEADLINES.begin(coordinator, group, limits_of_group(coordinator, group.group_id).session_timeout_ms, now_ms)
