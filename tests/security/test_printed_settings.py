@@ -20,7 +20,7 @@ import pytest
 from tests.commandline.commands import process_started
 from tests.oracle.cluster import NEWEST
 from tests.security.test_client_settings import arguments, properties, run_aiokafka, run_franz_go, run_java, run_kafkajs
-from tests.waiting import LIMIT_S, STEP_S
+from tests.waiting import LIMIT_S, wait_until
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 COMMAND = re.compile(r"^kproto (serve .*--tls auto --sasl SCRAM-SHA-256.*)$", re.MULTILINE)
@@ -34,17 +34,18 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     found = COMMAND.search(README)
     assert found is not None, "the README has the line"
     folder = tmp_path_factory.mktemp("readme")
-    words = shlex.split(found[1].replace("brokers.txt", str(folder / "brokers.txt")))
-    output = folder / "output"
+    ports, output = folder / "brokers.txt", folder / "output"
+    words = shlex.split(found[1].replace("brokers.txt", str(ports)))
     script = 'exec "$@" >"$0" 2>&1'
     with process_started("sh", "-c", script, str(output), sys.executable, "-m", "kproto_server", *words) as process:
-        deadline = time.monotonic() + LIMIT_S
-        while f"# {LIBRARIES[-1]}\n" not in output.read_text() if output.exists() else True:
+
+        def serves() -> bool:
             assert process.poll() is None, output.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(STEP_S)
+            return ports.exists() and f"# {LIBRARIES[-1]}\n" in output.read_text()
+
+        wait_until(serves, "the broker to print its settings and to write the file of its ports")
         text = output.read_text()
-        assert (folder / "brokers.txt").read_text().strip() in text
+        assert ports.read_text().strip() in text
         blocks = re.split(r"^# ([\w-]+)\n", text, flags=re.MULTILINE)[1:]
         yield {name: block.strip() + "\n" for name, block in zip(blocks[::2], blocks[1::2], strict=True)}
 
