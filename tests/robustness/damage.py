@@ -177,21 +177,23 @@ def _removed(name: str) -> Damage:
     return apply
 
 
-def _replaced_by_directory(name: str) -> Damage:
-    def apply(data: Path, chance: Random) -> None:
-        (data / name).unlink(missing_ok=True)
-        (data / name).mkdir()
+def _directory_instead(path: Path) -> None:
+    """Make a directory where a file may stand: a kill leaves files that are about to be renamed."""
+    path.unlink(missing_ok=True)
+    path.mkdir()
 
-    return apply
+
+def _link_instead(path: Path, target: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def _replaced_by_directory(name: str) -> Damage:
+    return lambda data, chance: _directory_instead(data / name)
 
 
 def _offsets_flip(data: Path, chance: Random) -> None:
     _flip(chance.choice(segments(data, pattern="__consumer_offsets")), chance)
-
-
-def _lock_link(data: Path, chance: Random) -> None:
-    (data / ".lock").unlink()
-    (data / ".lock").symlink_to(data.with_name("outside"))
 
 
 def _large_partition(data: Path, chance: Random) -> None:
@@ -223,7 +225,7 @@ KINDS: dict[str, Damage] = {
     "log is a symbolic link": _on_directory(_link),
     "swap of garbage": _beside(".swap", GARBAGE),
     "swap is empty": _beside(".swap", b""),
-    "swap is a directory": lambda data, chance: (data / f"{segments(data)[0]}.swap").mkdir(),
+    "swap is a directory": lambda data, chance: _directory_instead(segments(data)[0].with_suffix(".log.swap")),
     "cleaned of garbage": _beside(".cleaned", GARBAGE),
     "deleted of garbage": _beside(".deleted", GARBAGE),
     "deleted is a full directory": lambda data, chance: (segments(data)[0].parent / "x.deleted" / "y").mkdir(
@@ -256,10 +258,10 @@ KINDS: dict[str, Damage] = {
     "clean shutdown marker is a directory": _replaced_by_directory("kproto.clean"),
     "write-ahead log of garbage": _content("kproto.journal.0", GARBAGE),
     "write-ahead log is a directory": _replaced_by_directory("kproto.journal.1"),
-    "temporary file is a symbolic link": lambda data, chance: (data / "topics.json.tmp").symlink_to(
-        data.with_name("outside")
+    "temporary file is a symbolic link": lambda data, chance: _link_instead(
+        data / "topics.json.tmp", data.with_name("outside")
     ),
-    "lock is a symbolic link": _lock_link,
+    "lock is a symbolic link": lambda data, chance: _link_instead(data / ".lock", data.with_name("outside")),
     "lock is a directory": _replaced_by_directory(".lock"),
     "topics of 200,000 brackets": _content("topics.json", b"[" * 200_000),
     "topics of garbage": _content("topics.json", GARBAGE),
