@@ -113,11 +113,6 @@ def _append(content: bytes) -> Callable[[Path, Random], None]:
     return apply
 
 
-def _to_directory(path: Path, chance: Random) -> None:
-    path.unlink()
-    path.mkdir()
-
-
 def _rename(path: Path, chance: Random) -> None:
     path.rename(path.with_name(f"{int(path.name[:20]) + 1:020}.log"))
 
@@ -214,7 +209,7 @@ KINDS: dict[str, Damage] = {
     "zeros after the log": _on_segment(_append(bytes(100)), 1, -1),
     "garbage after a closed segment": _on_segment(_append(GARBAGE), 2, 0),
     "segment renamed": _on_segment(_rename),
-    "segment is a directory": _on_segment(_to_directory),
+    "segment is a directory": _on_segment(lambda path, chance: _directory_instead(path)),
     "segment is a symbolic link": _on_segment(_link, 1, -1),
     "segment beyond int64": lambda data, chance: _write(segments(data)[0].with_name("9" * 20 + ".log"), GARBAGE),
     "offsets batch flipped": _offsets_flip,
