@@ -15,7 +15,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import Any
 
 import confluent_kafka
@@ -129,8 +128,7 @@ class Watch:
 
     def lag_since(self, started: float) -> float:
         """Return the sum of the lags that have ended since then."""
-        newest_first = reversed(self._lags.copy())
-        return sum(lag_s for _, lag_s in takewhile(lambda lag: lag[0] >= started, newest_first))
+        return sum(lag_s for ended, lag_s in self._lags.copy() if ended >= started)
 
 
 class Member:

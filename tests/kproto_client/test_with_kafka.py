@@ -41,6 +41,7 @@ PROPS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "allow.everyone.if.no.acl.found": "true",
+    "log.retention.ms": "-1",  # the records of 1970 stay, also after the first check 30 s after the start
 }
 RELEASES = {
     "2.8.2": {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"},
@@ -95,6 +96,7 @@ def a_user_without_rights_gets_one_warning(kafka: KafkaFixture, caplog: pytest.L
         return True
 
     wait_until(denied, "an ACL")
+    kafka.wait_for_session()
     for merge in (True, False):
         caplog.clear()
         topic, group = behind(kafka)

@@ -14,7 +14,7 @@ from kproto.records.record_batch import RecordBatch
 
 DECODED_RECORDS_MAX = 30_000
 """Records of a request, if they have no headers."""
-MESSAGE_COST = 2
+MESSAGE_COST = 3
 """A message of magic 0 or 1 counts as so many records."""
 HEADERS_OF_RECORD = 2
 """So many headers count as one record more."""
