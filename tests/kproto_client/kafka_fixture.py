@@ -140,8 +140,11 @@ class KafkaFixture:
         self._wait(self.admin.delete_records([TopicPartition(topic, partition, offset)]))
 
     def log(self, partitions: int = 1, *, timestamp: int | None = None) -> str:
-        """Create a topic whose partition 0 has S = 100 and E = 500, as in the decision tables."""
-        topic = self.topic(partitions)
+        """Create a topic whose partition 0 has S = 100 and E = 500, as in the decision tables.
+
+        A real broker looks for records to delete 30 s after its start: those with an old timestamp stay nevertheless.
+        """
+        topic = self.topic(partitions, retention_ms="-1")
         self.write(topic, END, timestamp=timestamp)
         self.delete_records_before(topic, START)
         return topic

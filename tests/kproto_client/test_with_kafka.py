@@ -41,7 +41,6 @@ PROPS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "allow.everyone.if.no.acl.found": "true",
-    "log.retention.ms": "-1",  # the records of 1970 stay, also after the first check 30 s after the start
 }
 RELEASES = {
     "2.8.2": {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"},
