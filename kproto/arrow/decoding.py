@@ -54,6 +54,9 @@ class DecodeRequest:
     end_offset: int | None = None
     """Records from ``start_offset`` to before ``end_offset`` are decoded and counted."""
     check_crc: bool = True
+    only_last: bool = False
+    """Whether, of the commits in the block with the same key and transaction state, only the last one is returned. The
+    others are decoded, checked and counted."""
 
 
 class Decoded(NamedTuple):

@@ -24,7 +24,7 @@ import numpy as np
 from kproto.arrow import reference
 from kproto.arrow.batch_table import BatchTable
 from kproto.arrow.buffer import UnusualBlock, require
-from kproto.arrow.commit_columns import read_keys, read_values, to_arrow
+from kproto.arrow.commit_columns import are_last, read_keys, read_values, to_arrow
 from kproto.arrow.counts import Counts
 from kproto.arrow.decoding import Decoded, View
 from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, group_row
@@ -134,6 +134,10 @@ def _commits(records: RecordTable, batches: BatchTable, request: DecodeRequest, 
         if request.view.has_commits:
             pairs = zip(producer[in_transaction].tolist(), records.offset[in_transaction].tolist(), strict=True)
             state[in_transaction] = request.outcomes(list(pairs))
+    if request.only_last:
+        last = are_last(records, state)
+        records, producer, state = records.where(last), producer[last], state[last]
+        keys, values = read_keys(records), read_values(records)
     return to_arrow(records, keys, values, request.log_partition, producer, state)
 
 

@@ -21,9 +21,11 @@ DECODERS: dict[str, Decoder] = {"fast": fast.decode_block, "reference": referenc
 
 
 class RangeReader:
-    """Decodes a range. Iterate once, then read `counts` and `blocks`."""
+    """Decodes a range. Iterate once, then read `counts` and `blocks`. ``only_last``: as in `DecodeRequest`."""
 
-    def __init__(self, wanted: OffsetRange, view: View, *, decoder: str = "fast", check_crc: bool = True) -> None:
+    def __init__(
+        self, wanted: OffsetRange, view: View, *, decoder: str = "fast", check_crc: bool = True, only_last: bool = False
+    ) -> None:
         self.blocks: RangeBlocks = RangeBlocks(wanted)
         self.counts: Counts = Counts()
         self.block: Block | None = None
@@ -32,6 +34,7 @@ class RangeReader:
         self._view = view
         self._decode = DECODERS[decoder]
         self._check_crc = check_crc
+        self._only_last = only_last
 
     def __iter__(self) -> Iterator[Decoded]:
         """Yield the content of each block.
@@ -50,6 +53,7 @@ class RangeReader:
                 start_offset=self.blocks.next_offset,
                 end_offset=self._wanted.end_offset,
                 check_crc=self._check_crc,
+                only_last=self._only_last,
             )
             decoded = self._decode(block, request)
             self.counts.add(decoded.counts)

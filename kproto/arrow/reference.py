@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.counts import Counts
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 TXN_STATE = COMMITS.names.index("txn_state")
 PRODUCER_ID = COMMITS.names.index("producer_id")
 LOG_OFFSET = COMMITS.names.index("log_offset")
+KEY_AND_STATE = itemgetter(*map(COMMITS.names.index, ("group_id", "topic", "partition", "txn_state")))
 
 
 def decode_block(block: Block, request: DecodeRequest) -> Decoded:
@@ -63,11 +65,11 @@ def decode_block(block: Block, request: DecodeRequest) -> Decoded:
                 _add_row(placed, record, request, counts, commits, groups)
     match request.view:
         case View.COMMITS:
-            return Decoded(to_arrow(COMMITS, _with_outcomes(commits, request)), counts)
+            return Decoded(to_arrow(COMMITS, _wanted(commits, request)), counts)
         case View.GROUPS:
             return Decoded(to_arrow(GROUP_METADATA, groups), counts)
         case View.RECORDS:
-            rows = to_arrow(COMMITS, _with_outcomes(commits, request))
+            rows = to_arrow(COMMITS, _wanted(commits, request))
             return Decoded(rows, counts, to_arrow(GROUP_METADATA, groups))
     return Decoded(None, counts)
 
@@ -128,12 +130,14 @@ def kind_of_damage(record: Record) -> type[CorruptLog]:
     return BadValue
 
 
-def _with_outcomes(rows: list[Row], request: DecodeRequest) -> list[Row]:
-    """Return the rows with the states of their transactions."""
+def _wanted(rows: list[Row], request: DecodeRequest) -> list[Row]:
+    """Return the rows with the states of their transactions, without those that the request leaves out."""
     indexes = [index for index, row in enumerate(rows) if row[PRODUCER_ID] is not None]
     states = request.outcomes([(rows[index][PRODUCER_ID], rows[index][LOG_OFFSET]) for index in indexes])
     for index, state in zip(indexes, states, strict=True):
         rows[index] = (*rows[index][:TXN_STATE], TXN_STATES[state])
+    if request.only_last:
+        rows = sorted({KEY_AND_STATE(row): row for row in rows}.values(), key=itemgetter(LOG_OFFSET))
     return rows
 
 

@@ -31,13 +31,33 @@ def blocks_of(data: bytes, base_offset: int = 0, *, is_newest: bool = True) -> l
 
 
 def request_for(
-    data: bytes, view: View = View.COMMITS, base: int = 0, start: int = 0, end: int | None = None
+    data: bytes,
+    view: View = View.COMMITS,
+    base: int = 0,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    only_last: bool = False,
 ) -> DecodeRequest:
-    outcomes = TransactionOutcomes(lambda offset: blocks_of(data, base))
-    return DecodeRequest(view=view, log_partition=4, outcomes=outcomes, start_offset=start, end_offset=end)
+    return DecodeRequest(
+        view=view,
+        log_partition=4,
+        outcomes=TransactionOutcomes(lambda offset: blocks_of(data, base)),
+        start_offset=start,
+        end_offset=end,
+        only_last=only_last,
+    )
 
 
-def both(data: bytes, base: int = 0, view: View = View.COMMITS, start: int = 0, end: int | None = None) -> Decoded:
+def both(
+    data: bytes,
+    base: int = 0,
+    view: View = View.COMMITS,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    only_last: bool = False,
+) -> Decoded:
     """Decode with both decoders; return their common result.
 
     Raises:
@@ -47,7 +67,7 @@ def both(data: bytes, base: int = 0, view: View = View.COMMITS, start: int = 0, 
     for decode in (fast.decode_block, reference.decode_block):
         try:
             (block,) = blocks_of(data, base)
-            results.append(decode(block, request_for(data, view, base, start, end)))
+            results.append(decode(block, request_for(data, view, base, start, end, only_last=only_last)))
         except errors.Damage as error:
             results.append(error)
     ours, theirs = results
@@ -116,15 +136,35 @@ def test_a_window_has_the_rows_between_its_offsets(seed: int, ends: tuple[float,
     assert found.to_pylist() == expected
 
 
+@settings(max_examples=150)
+@given(seed=SEEDS, batches=st.integers(1, 12) | st.integers(30, 60))
+def test_the_last_commits_are_the_last_of_each_key_and_state(seed: int, batches: int) -> None:
+    """LF-31, LF-32: what replaces a commit depends on its transaction. All records are counted all the same."""
+    made = make_log(seed, batches, 40)
+    whole = both(made.data, base_of(made))
+    found = both(made.data, base_of(made), only_last=True)
+    assert whole.rows is not None
+    assert found.rows is not None
+    last = {(row["group_id"], row["topic"], row["partition"], row["txn_state"]): row for row in whole.rows.to_pylist()}
+    assert found.rows.to_pylist() == sorted(last.values(), key=lambda row: row["log_offset"])
+    assert found.counts == whole.counts
+
+
 @settings(max_examples=300)
-@given(seed=SEEDS, where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), fix_crc=st.booleans())
-def test_the_decoders_agree_on_a_flipped_bit(seed: int, where: float, bit: int, fix_crc: bool) -> None:
+@given(
+    seed=SEEDS,
+    where=st.floats(0, 1, exclude_max=True),
+    bit=st.integers(0, 7),
+    fix_crc=st.booleans(),
+    only_last=st.booleans(),
+)
+def test_the_decoders_agree_on_a_flipped_bit(seed: int, where: float, bit: int, fix_crc: bool, only_last: bool) -> None:
     """Once with the old checksum, and once with a corrected one, so that the content is decoded."""
     made = make_log(seed, 4 if seed % 2 else 40, 12, ("plain", "transaction", "append time", "message set"))
     data = bytearray(made.data)
     data[int(where * len(data))] ^= 1 << bit
     damaged = with_right_crc(bytes(data), made.starts) if fix_crc else bytes(data)
-    kind = common_damage(damaged, base_of(made))
+    kind = common_damage(damaged, base_of(made), only_last=only_last)
     assert (
         kind in (errors.BadChecksum, errors.BadSize, errors.Truncated, errors.UnknownMagic)
         or fix_crc
@@ -134,11 +174,11 @@ def test_the_decoders_agree_on_a_flipped_bit(seed: int, where: float, bit: int, 
     )
 
 
-def common_damage(data: bytes, base_offset: int) -> type[errors.Damage] | None:
+def common_damage(data: bytes, base_offset: int, *, only_last: bool = False) -> type[errors.Damage] | None:
     """Return the class of the error that both raise; None: no error, or the damage changed the number of blocks."""
     try:
         if len(blocks_of(data, base_offset)) == 1:
-            both(data, base_offset)
+            both(data, base_offset, only_last=only_last)
     except errors.Damage as error:
         return type(error)
     return None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 DECODER_VIEWS = {"records": View.COMMITS, "candidates": View.COMMITS, "latest": View.COMMITS, "groups": View.GROUPS}
+LAST_ROWS = ("latest", "candidates")
+"""The views with the last rows of each key."""
 
 
 def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[str] | None = None) -> Batches:
@@ -57,7 +59,7 @@ def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[s
         case "scan":
             assert options.scan is not None, "the options were checked"
             yield from combined(scan_rows(ranges, options, options.scan))
-        case "latest" | "candidates":
+        case view if view in LAST_ROWS:
             yield from _last_rows(ranges, options, groups)
         case _:
             for wanted in ranges:
@@ -65,8 +67,14 @@ def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[s
 
 
 def _decoded(wanted: OffsetRange, options: Options, groups: frozenset[str] | None) -> Batches:
-    view = DECODER_VIEWS[options.view]
-    for decoded in RangeReader(wanted, view, decoder=options.decoder, check_crc=options.check_crc):
+    reader = RangeReader(
+        wanted,
+        DECODER_VIEWS[options.view],
+        decoder=options.decoder,
+        check_crc=options.check_crc,
+        only_last=options.view in LAST_ROWS,
+    )
+    for decoded in reader:
         rows = decoded.rows
         if rows is not None and len(rows := _of_groups(rows, groups)):
             yield rows

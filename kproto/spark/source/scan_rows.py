@@ -99,7 +99,9 @@ def _rows_by_table(ranges: Sequence[OffsetRange], options: Options, scan: Scan) 
             for rows in batch_rows(wanted):
                 yield from _new(LOG_BATCHES, rows, wanted, scan)
             continue
-        reader = RangeReader(wanted, View.RECORDS, decoder=options.decoder, check_crc=options.check_crc)
+        reader = RangeReader(
+            wanted, View.RECORDS, decoder=options.decoder, check_crc=options.check_crc, only_last=scan.last_commits
+        )
         for decoded in reader:
             if LOG_BATCHES.name in scan.after:
                 yield from _new(LOG_BATCHES, _batches(reader, wanted, markers_only=scan.markers_only), wanted, scan)

@@ -78,7 +78,7 @@ def _rows(logs: list[PartitionDirectory], table: str, note: Notify) -> Iterator[
         if table == SHARE_STATES.name:
             yield from share_state_rows(log, note)
             continue
-        reader = RangeReader(whole, VIEWS[table])
+        reader = RangeReader(whole, VIEWS[table], only_last=table == LATEST.name)
         if table == LATEST.name:
             last = LastRows()
             for decoded in reader:
