@@ -285,6 +285,14 @@ def test_settings_of_groups_are_not_compared_in_releases_without_them() -> None:
     assert settings.int("group.consumer.session.timeout.ms") == 3000
 
 
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_up_to_3_9_a_session_may_be_as_short_as_a_heartbeat_interval(kind: str) -> None:
+    given = {f"group.{kind}.session.timeout.ms": "5000", f"group.{kind}.min.session.timeout.ms": "5000"}
+    assert Settings.from_mapping(given, KafkaVersion.named("3.9")).int(f"group.{kind}.session.timeout.ms") == 5000
+    with pytest.raises(SettingError, match="must be less than"):
+        Settings.from_mapping(given, KafkaVersion.named("4.0" if kind == "consumer" else "4.1"))
+
+
 def test_one_source_may_give_a_limit_that_another_needs() -> None:
     settings, _ = Settings().with_config_file({"group.consumer.session.timeout.ms": "3000"})
     settings = settings.with_assignments(

@@ -1,7 +1,8 @@
 """Broker settings of groups that must be in order: a value between its limits, heartbeats within a session.
 
 Source:
-    Starts of 3.9.2 and 4.4.0, which such settings end.
+    Starts of 3.9.2 and 4.4.0, which such settings end. Up to 3.9 a heartbeat interval may be as long as a session, or
+    longer (3.7.2, 3.8.1 and 3.9.2 start with 6000 and 5000 ms; 4.0.2 and 4.4.0 refuse 5000 and 5000).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def check_order(number: Callable[[str], int], kafka_version: KafkaVersion) -> No
         SettingError: a setting is beyond its limit; the message names both.
     """
     for lower, higher, is_strict in ordered_pairs():
+        if is_strict and not kafka_version.at_least(4, 0):
+            continue
         if not all(kafka_version.at_least(*SETTINGS[name].since) for name in (lower, higher)):
             continue
         low, high = number(lower), number(higher)
