@@ -40,6 +40,8 @@ SINCE_VERSION = {
 }
 """The special timestamps, with the first version that has them (BA-80)."""
 
+DEBUGGING_CONSUMER = -2
+"""The replica id of a client that any replica answers, in every version (3.9.2, two brokers)."""
 LIST_OFFSETS = 2
 EPOCH_SINCE = 4
 
@@ -96,7 +98,7 @@ def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[N
     budget = ReadBudget()
     topics = []
     for topic in request.topics:
-        partitions = yield from _partitions(topic, request.isolation_level, context, budget)
+        partitions = yield from _partitions(topic, request, context, budget)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -111,13 +113,13 @@ class ReadBudget:
 
 
 def _partitions(
-    requested: ListOffsetsTopic, isolation_level: int, context: RequestContext, budget: ReadBudget
+    requested: ListOffsetsTopic, request: ListOffsetsRequest, context: RequestContext, budget: ReadBudget
 ) -> Generator[None, None, tuple[ListOffsetsPartitionResponse, ...]]:
     """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
     behavior = context.behavior(ListOffsetsBehavior)
-    if isolation_level not in ISOLATION_LEVELS:
+    if request.isolation_level not in ISOLATION_LEVELS:
         if not behavior.responds_to_unknown_isolation_level:
-            raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
+            raise CloseConnection(f"ListOffsets: no isolation level {request.isolation_level}")
         return tuple(
             _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in requested.partitions
         )
@@ -127,7 +129,7 @@ def _partitions(
         if context.api_version > 0 and counts[partition.partition_index] > 1:
             responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
             continue
-        responses.append(_partition(requested.name, partition, isolation_level, context, budget))
+        responses.append(_partition(requested.name, partition, request, context, budget))
         if budget.records_left < 0:
             budget.records_left = SLICE_RECORDS
             yield
@@ -137,19 +139,24 @@ def _partitions(
 
 
 def _partition(
-    topic_name: str, requested: ListOffsetsPartition, isolation_level: int, context: RequestContext, budget: ReadBudget
+    topic_name: str,
+    requested: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    budget: ReadBudget,
 ) -> ListOffsetsPartitionResponse:
     if requested.timestamp < 0 and _is_refused(requested.timestamp, context):
         return _refused(requested.partition_index, ErrorCode.UNSUPPORTED_VERSION)
     topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(requested.partition_index)) or None
-    error = leader_error(partition, context.node.node_id, requested.current_leader_epoch)
+    any_replica = request.replica_id == DEBUGGING_CONSUMER
+    error = leader_error(partition, context.node.node_id, requested.current_leader_epoch, any_replica=any_replica)
     if error or partition is None:
         return _refused(requested.partition_index, error)
     try:
         if context.api_version == 0:
             return _v0_response(requested, partition, context)
-        end_offset = partition.data.last_stable_offset if isolation_level else partition.high_watermark
+        end_offset = partition.data.last_stable_offset if request.isolation_level else partition.high_watermark
         found = _find_offset(partition, requested.timestamp, end_offset, context, budget)
     except UNREADABLE as unreadable:
         return _refused(requested.partition_index, error_of_read(unreadable, topic_name, requested.partition_index))

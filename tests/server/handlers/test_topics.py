@@ -8,6 +8,7 @@ import pytest
 
 from kproto.codes import ErrorCode
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
@@ -167,6 +168,25 @@ class TestFetch:
         response: Any = k01_fetch.handle(self.request(state), request_context(state, 1, connection, 1, 16))
         assert [(node.host, node.port) for node in response.node_endpoints] == [("broker-2", 19093)]
         assert ask(state, self.request(state), 12, node_id=1).responses[0].partitions[0].current_leader.leader_id == -1
+
+
+class TestListOffsets:
+    @pytest.mark.parametrize("version", [0, 1, 5])
+    def test_any_replica_answers_a_debugging_consumer(self, version: int) -> None:
+        """BA-83; measured on 3.9.2: the replica id -2 is answered by followers, other ids only by the leader."""
+        state = new_state(node_count=3)
+        partition = state.cluster.topics["t"].partitions[0]
+        partition.replicas, partition.isr, partition.leader = [1, 2], [1, 2], 1
+        assert [self.error(state, version, replica_id, 2) for replica_id in (-2, -1, -3, 2)] == [0, 6, 6, 6]
+        assert self.error(state, version, -2, 3) == 6
+
+    def error(self, state: BrokerState, version: int, replica_id: int, node_id: int) -> int:
+        """Return the error code with which a node answers."""
+        limit = {"max_num_offsets": 1} if version == 0 else {}
+        partition = ListOffsetsPartition(partition_index=0, timestamp=-1, **limit)
+        topics = (ListOffsetsTopic(name="t", partitions=(partition,)),)
+        response = ask(state, ListOffsetsRequest(replica_id=replica_id, topics=topics), version, node_id=node_id)
+        return int(response.topics[0].partitions[0].error_code)
 
 
 class TestDeleteTopics:
