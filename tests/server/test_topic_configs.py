@@ -150,6 +150,31 @@ def test_a_value_that_real_brokers_take_is_taken(name: str, value: str) -> None:
     assert config_problem(KafkaVersion.named("4.4"), {name: value}) is None
 
 
+@pytest.mark.parametrize(
+    ("release", "taken", "refused"),
+    [
+        ("2.0", "abc 0.10 3.9-IV0", ""),
+        ("2.1", "0.8.0 0.10.2.1 2.1 2.1-IV2 2.1.7", "abc 0.10 2.1-IV3 2.1- 2.2 2.2-IV0"),
+        ("2.8", "0.10.0-IV1 2.5.1-IV0 2.7-IV2 2.8-IV1", "0.9.0-IV0 0.10.0-IV2 2.8-IV2 3.0"),
+        ("3.6", "3.6 3.6-IV2", "3.6-IV3 3.7-IV0 3.10"),
+        ("3.7", "3.7-IV4 3.8-IV0", "3.8 3.9-IV0"),
+        ("3.8", "3.8 3.9-IV0", "3.9 4.0-IV0"),
+        ("3.9", "3.9.2 4.0-IV0 4.0-IV1", "4.0 4.0-IV2 4.1-IV0"),
+    ],
+)
+def test_a_message_format_version_is_one_that_the_release_knows(release: str, taken: str, refused: str) -> None:
+    """Measured: CreateTopics of 2.0.1 to 3.9.2, with each name of a version."""
+    kafka_version = KafkaVersion.named(release)
+    for value in taken.split():
+        assert config_problem(kafka_version, {"message.format.version": value}) is None, value
+    for value in refused.split():
+        shown = value if kafka_version.at_least(3, 3) else f"`{value}`"
+        problem = (
+            f"Invalid value {value} for configuration message.format.version: Version {shown} is not a valid version"
+        )
+        assert config_problem(kafka_version, {"message.format.version": value}) == problem
+
+
 @pytest.mark.parametrize("value", ["9" * 5000, "-" * 5000, "1e999", "nan", "inf", "٣"])
 def test_a_hostile_value_is_just_a_wrong_one(value: str) -> None:
     for name in ("retention.ms", "min.cleanable.dirty.ratio", "segment.bytes"):

@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
+from kproto_server.configuration.message_format_versions import CONFIG as FORMAT_VERSION
+from kproto_server.configuration.message_format_versions import MessageFormatVersions
 from kproto_server.configuration.settings import SETTINGS, UNITS_MS, ConfigSource, ConfigType, whole_number
 from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TABLE
 from kproto_server.releases.release import VersionBehavior
@@ -158,6 +160,10 @@ def config_problem(kafka_version: KafkaVersion, given: Mapping[str, str]) -> str
             values[name] = known[name].parse(text)
         except InvalidValue as invalid:
             return str(invalid)
+    if FORMAT_VERSION in values:
+        problem = kafka_version.behavior(MessageFormatVersions).problem(values[FORMAT_VERSION])
+        if problem:
+            return str(InvalidValue(FORMAT_VERSION, values[FORMAT_VERSION], problem))
     return _conflict(values)
 
 
