@@ -90,8 +90,19 @@ def _short_string(buffer: Buffer, position: Ints) -> Spans:
     return Spans(position + 2, position + 2 + size)
 
 
-def read_values(records: RecordTable) -> ValueColumns:
-    """Read the values.
+class ValueLayout(NamedTuple):
+    """Where the parts of each value are."""
+
+    begin: Ints
+    version: Ints
+    metadata: Spans
+    after_commit: Ints
+    """The position after the commit timestamp."""
+    topic_id: Spans
+
+
+def value_layout(records: RecordTable) -> ValueLayout:
+    """Find the parts of the values.
 
     Raises:
         UnusualBlock: a value is malformed, or has unknown tagged fields.
@@ -99,23 +110,37 @@ def read_values(records: RecordTable) -> ValueColumns:
     buffer, alive = records.buffer, records.value_size >= 0
     # Tombstones are read too, so that all columns have the same length. Their position is the padding: its zeros decode
     # as a value of version 0 with empty metadata. That passes all checks but the last, where `alive` excludes them.
-    positions = np.where(alive, records.value, buffer.limit)
-    end = positions + records.value_size
-    version = buffer.int16(positions)
+    begin = np.where(alive, records.value, buffer.limit)
+    version = buffer.int16(begin)
     require((version >= 0) & (version <= VERSION_MAX))
-    offset = buffer.int64(buffer.clamp(positions + 2))
-    has_epoch = version >= LEADER_EPOCH_SINCE
-    leader_epoch = np.where(has_epoch, buffer.int32(buffer.clamp(positions + 10)), -1)
     # From here on, each record continues at its own position: versions differ within a block.
-    metadata = _metadata(buffer, positions + np.where(has_epoch, 14, 10), version == FLEXIBLE_SINCE)
-    commit_ms = buffer.int64(buffer.clamp(metadata.end))
-    position = metadata.end + 8
-    expires = version == HAS_EXPIRE_TIMESTAMP
-    expire_ms = np.where(expires, buffer.int64(buffer.clamp(position)), -1)
-    position = position + 8 * expires
-    topic_id, position = _topic_id(buffer, position, version == FLEXIBLE_SINCE)
-    require((position == end) | ~alive)
-    return ValueColumns(version, offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
+    is_flexible = version == FLEXIBLE_SINCE
+    metadata = _metadata(buffer, begin + np.where(version >= LEADER_EPOCH_SINCE, 14, 10), is_flexible)
+    after_commit = metadata.end + 8
+    after_expire = after_commit + 8 * (version == HAS_EXPIRE_TIMESTAMP)
+    topic_id, end = _topic_id(buffer, after_expire, is_flexible)
+    require((end == begin + records.value_size) | ~alive)
+    return ValueLayout(begin, version, metadata, after_commit, topic_id)
+
+
+def read_values(records: RecordTable) -> ValueColumns:
+    """Read the values.
+
+    Raises:
+        UnusualBlock: as `value_layout`.
+    """
+    buffer, (begin, version, metadata, after_commit, topic_id) = records.buffer, value_layout(records)
+    leader_epoch = np.where(version >= LEADER_EPOCH_SINCE, buffer.int32(buffer.clamp(begin + 10)), -1)
+    expire_ms = np.where(version == HAS_EXPIRE_TIMESTAMP, buffer.int64(buffer.clamp(after_commit)), -1)
+    return ValueColumns(
+        version,
+        buffer.int64(buffer.clamp(begin + 2)),
+        leader_epoch,
+        metadata,
+        buffer.int64(buffer.clamp(metadata.end)),
+        expire_ms,
+        topic_id,
+    )
 
 
 def _metadata(buffer: Buffer, position: Ints, flexible: Flags) -> Spans:

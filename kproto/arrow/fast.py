@@ -24,7 +24,7 @@ import numpy as np
 from kproto.arrow import reference
 from kproto.arrow.batch_table import BatchTable
 from kproto.arrow.buffer import UnusualBlock, require
-from kproto.arrow.commit_columns import are_last, read_keys, read_values, to_arrow
+from kproto.arrow.commit_columns import are_last, read_keys, read_values, to_arrow, value_layout
 from kproto.arrow.counts import Counts
 from kproto.arrow.decoding import Decoded, View
 from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, group_row
@@ -123,22 +123,28 @@ def _count_others(kinds: Ints, counts: Counts) -> None:
             counts.skipped[kind] = number
 
 
-def _commits(records: RecordTable, batches: BatchTable, request: DecodeRequest, counts: Counts) -> pa.RecordBatch:
+def _commits(
+    records: RecordTable, batches: BatchTable, request: DecodeRequest, counts: Counts
+) -> pa.RecordBatch | None:
+    """Return the rows of commits, None if the view has none: then they are only checked and counted."""
     counts.tombstones = int((records.value_size < 0).sum())
     counts.commits = len(records.offset) - counts.tombstones
-    keys, values = read_keys(records), read_values(records)
+    if not request.view.has_commits:
+        read_keys(records)
+        value_layout(records)
+        return None
     producer, state = np.full(len(records.offset), -1, np.int64), np.zeros(len(records.offset), np.int64)
     in_transaction = (batches.transactional & (batches.producer_ids != NO_PRODUCER_ID))[records.batch]
     if in_transaction.any():
         producer[in_transaction] = batches.producer_ids[records.batch][in_transaction]
-        if request.view.has_commits:
-            pairs = zip(producer[in_transaction].tolist(), records.offset[in_transaction].tolist(), strict=True)
-            state[in_transaction] = request.outcomes(list(pairs))
+        pairs = zip(producer[in_transaction].tolist(), records.offset[in_transaction].tolist(), strict=True)
+        state[in_transaction] = request.outcomes(list(pairs))
     if request.only_last:
+        value_layout(records)  # checks the values that are left out; their keys are equal to others
         last = are_last(records, state)
         records, producer, state = records.where(last), producer[last], state[last]
-        keys, values = read_keys(records), read_values(records)
-    return to_arrow(records, keys, values, request.log_partition, producer, state)
+    columns = read_keys(records), read_values(records)
+    return to_arrow(records, *columns, request.log_partition, producer, state)
 
 
 def _groups(records: RecordTable, request: DecodeRequest, counts: Counts) -> list[Row]:
