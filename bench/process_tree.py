@@ -11,10 +11,10 @@ PARENT, TIMES = 1, slice(11, 15)
 """Fields of /proc/PID/stat behind the program's name: the parent; user, system, and those of children waited for."""
 
 
-def cpu_seconds() -> float:
-    """Return user and system time of this process and all its descendants, ended children included.
+def cpu_seconds() -> dict[int, float]:
+    """Return, by process id, user and system time of this process and of all its descendants.
 
-    The resolution is 10 ms. A process that has ended and was not waited for is not counted.
+    Each time includes that of the children that have ended and were waited for. The resolution is 10 ms.
     """
     times: dict[int, float] = {}
     children: defaultdict[int, list[int]] = defaultdict(list)
@@ -24,10 +24,10 @@ def cpu_seconds() -> float:
             if fields:
                 children[int(fields[PARENT])].append(int(entry.name))
                 times[int(entry.name)] = sum(map(int, fields[TIMES])) / TICKS
-    found, left = 0.0, [os.getpid()]
+    found, left = {}, [os.getpid()]
     while left:
         process = left.pop()
-        found += times.get(process, 0.0)
+        found[process] = times.get(process, 0.0)
         left += children[process]
     return found
 
