@@ -41,7 +41,7 @@ SINCE_VERSION = {
 """The special timestamps, with the first version that has them (BA-80)."""
 
 DEBUGGING_CONSUMER = -2
-"""The replica id of a client that any replica answers, in every version (3.9.2, two brokers)."""
+"""The replica id of a client that any replica responds to, in every version (3.9.2, two brokers)."""
 LIST_OFFSETS = 2
 EPOCH_SINCE = 4
 

@@ -172,8 +172,8 @@ class TestFetch:
 
 class TestListOffsets:
     @pytest.mark.parametrize("version", [0, 1, 5])
-    def test_any_replica_answers_a_debugging_consumer(self, version: int) -> None:
-        """BA-83; measured on 3.9.2: the replica id -2 is answered by followers, other ids only by the leader."""
+    def test_any_replica_responds_to_a_debugging_consumer(self, version: int) -> None:
+        """BA-83; measured on 3.9.2: followers respond to the replica id -2, only the leader to other ids."""
         state = new_state(node_count=3)
         partition = state.cluster.topics["t"].partitions[0]
         partition.replicas, partition.isr, partition.leader = [1, 2], [1, 2], 1
@@ -181,7 +181,7 @@ class TestListOffsets:
         assert self.error(state, version, -2, 3) == 6
 
     def error(self, state: BrokerState, version: int, replica_id: int, node_id: int) -> int:
-        """Return the error code with which a node answers."""
+        """Return the error code with which a node responds."""
         limit = {"max_num_offsets": 1} if version == 0 else {}
         partition = ListOffsetsPartition(partition_index=0, timestamp=-1, **limit)
         topics = (ListOffsetsTopic(name="t", partitions=(partition,)),)
