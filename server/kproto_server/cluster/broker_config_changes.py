@@ -13,6 +13,7 @@ from kproto_server.cluster.topic_config_changes import Operation
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.configuration.settings import (
+    OF_LISTENER,
     RETENTION_UNITS_MS,
     SETTINGS,
     SettingError,
@@ -42,6 +43,9 @@ CLEANER_BUFFER_MIN_BYTES = 1024 * 1024
 DYNAMIC_PROBLEM = (
     "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
 )
+OF_PLUGINS_MAX = 10_000
+"""Characters of the settings of plugins that a broker keeps."""
+TOO_MANY_OF_PLUGINS = f"kproto keeps at most {OF_PLUGINS_MAX} characters of settings that Kafka does not have"
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
 
 
@@ -87,24 +91,32 @@ def _checked(
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
         if not name and MIN_IN_SYNC not in after:
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Cluster", "removed"))
-    return {one: _parsed(one, value) if one in new else value for one, value in after.items()}
+    of_plugins = {one: value for one, value in after.items() if _is_of_a_plugin(one)}
+    if sum(len(one) + len(value) for one, value in of_plugins.items()) > OF_PLUGINS_MAX:
+        return Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_OF_PLUGINS)
+    return {one: _parsed(one, value) if one in new and one not in of_plugins else value for one, value in after.items()}
 
 
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
-    # DEVIATION: Kafka accepts unknown names, which plugins may have.
     unknown = {one for one in new if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version)}
+    kept: set[str] = set()
     if unknown:
         from kproto_server.configuration.read_only_names import READ_ONLY_NAMES  # not at the start
 
+        kept = {one for one in unknown - READ_ONLY_NAMES if _is_of_a_plugin(one)}
         for one in new:
-            if one in unknown - READ_ONLY_NAMES:
+            if one in unknown - READ_ONLY_NAMES - kept:
                 return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
-    fixed = [one for one in new if one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version)]
+    fixed = [
+        one for one in new if one not in kept and (one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version))
+    ]
     if fixed:
         in_brackets = kafka_version.behavior(AlterConfigsBehavior).lists_fixed_settings_in_brackets
         names = f"[{', '.join(fixed)}]" if in_brackets else f"Set({', '.join(fixed)})"
         return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {names}")
     for one, value in new.items():
+        if one in kept:
+            continue
         try:
             parsed = _parsed(one, value)
             if one == OVERRIDES:
@@ -118,6 +130,11 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
             message = f"requirement failed: {one} must be greater than or equal to {LOWEST[one]}"
             return Refusal(ErrorCode.INVALID_REQUEST, message)
     return None
+
+
+def _is_of_a_plugin(name: str) -> bool:
+    """Return whether Kafka has no such setting: then it may be one of a plugin, which is kept and has no effect."""
+    return name not in SETTINGS and not name.startswith(OF_LISTENER)
 
 
 def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | None:

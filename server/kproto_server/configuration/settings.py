@@ -83,7 +83,8 @@ class ConfigEntry(NamedTuple):
     """A broker setting as DescribeConfigs returns it."""
 
     name: str
-    type: ConfigType
+    type: ConfigType | None
+    """None: no setting of Kafka has the name. The value of such a one is a secret of a plugin, and not shown."""
     value: str | None
     read_only: bool
     sources: Sources
@@ -302,6 +303,10 @@ class Settings(_Values):
                     read_only=not setting.is_dynamic_in(self.kafka_version),
                     sources=self.sources(name),
                 )
+        dynamic = ((self._of_one, ConfigSource.DYNAMIC_BROKER), (self._of_all, ConfigSource.DYNAMIC_DEFAULT_BROKER))
+        for name in sorted({*self._of_one, *self._of_all} - SETTINGS.keys()):
+            sources = [(name, "", source) for values, source in dynamic if name in values]
+            yield ConfigEntry(name, type=None, value=None, read_only=True, sources=sources)
 
 
 def connection_overrides(text: str) -> dict[str, int]:

@@ -30,6 +30,7 @@ from kproto_server.releases.release import VersionBehavior
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
+    from kproto_server.configuration.settings import ConfigEntry
     from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
@@ -50,6 +51,8 @@ class Entry(NamedTuple):
     source: ConfigSource
     read_only: bool
     synonyms: Sequence[tuple[str, str | None, ConfigSource]] = ()
+    is_secret: bool = False
+    """Whether no value is returned, as for passwords."""
 
 
 class DescribeConfigsBehavior(VersionBehavior):
@@ -229,10 +232,7 @@ def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
     return [
         _advertised_listeners(context),
         *_node_ids(context),
-        *(
-            Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
-            for entry in context.settings.of(context.node.node_id).entries()
-        ),
+        *(_of_broker(entry, entry.sources) for entry in context.settings.of(context.node.node_id).entries()),
     ]
 
 
@@ -261,6 +261,11 @@ def _node_ids(context: RequestContext) -> Iterator[Entry]:
         yield Entry(name, ConfigType.INT, synonyms[0][1], synonyms[0][2], read_only=True, synonyms=synonyms)
 
 
+def _of_broker(entry: ConfigEntry, synonyms: Sequence[tuple[str, str | None, ConfigSource]]) -> Entry:
+    source, is_secret = _source(entry.sources), entry.type is None
+    return Entry(entry.name, entry.type, entry.value, source, entry.read_only, synonyms, is_secret)
+
+
 def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:
     return sources[0][2] if sources else ConfigSource.DEFAULT
 
@@ -270,7 +275,7 @@ def _cluster_wide(context: RequestContext) -> list[Entry]:
     found = []
     for entry in context.settings.current.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
-            found.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
+            found.append(_of_broker(entry, entry.sources[:1]))
     return configs_in_hash_order(found, context.kafka_version)
 
 
@@ -319,7 +324,7 @@ def _config(
     entry: Entry, with_synonyms: bool, documentation: str | None, context: RequestContext
 ) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
-    is_secret = entry.type is ConfigType.PASSWORD
+    is_secret = entry.is_secret or entry.type is ConfigType.PASSWORD
     marks_defaults = context.api_version == 0 and not context.behavior(DescribeConfigsBehavior).has_generated_protocol
     return DescribeConfigsResourceResult(
         name=entry.name,

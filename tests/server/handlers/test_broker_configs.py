@@ -227,11 +227,31 @@ def test_the_id_of_a_broker_is_fixed(kafka_version: str) -> None:
 
 
 @KAFKA_VERSIONS
-def test_unknown_settings_are_refused(kafka_version: str) -> None:
-    """A real broker takes them; a client metric's or a plugin's they might be."""
+def test_settings_of_plugins_are_kept_and_not_shown(kafka_version: str) -> None:
+    """Measured on 2.4.1 and 4.4.0: the type is UNKNOWN, the value a secret, and the setting read-only."""
     state = new_state(kafka_version)
-    assert change(state, "", ("no.such", SET, "1")) == (44, "kproto knows no broker setting no.such")
-    assert change(state, "", ("no.such", DELETE, None)) == (0, None)
+    assert change(state, "1", ("cleanup.policy", SET, "delete"), ("no.such", SET, "secret")) == (0, None)
+    assert change(state, "", ("no.such", SET, "2")) == (0, None)
+    both = [("no.such", None, DYNAMIC), ("no.such", None, DYNAMIC_DEFAULT)]
+    assert described(state, BROKER, "1", "no.such") == [("no.such", None, DYNAMIC, both)]
+    assert described(state, BROKER, "", "no.such") == [("no.such", None, DYNAMIC_DEFAULT, both[1:])]
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("cleanup.policy",))
+    (result,) = ask(state, DescribeConfigsRequest(resources=(resource,)), 4).results
+    (found,) = result.configs
+    assert (found.read_only, found.is_sensitive, found.config_type) == (True, True, 0)
+    assert change(state, "1", ("no.such", DELETE, None), ("cleanup.policy", DELETE, None)) == (0, None)
+    assert described(state, BROKER, "1", "cleanup.policy") == []
+
+
+@KAFKA_VERSIONS
+def test_few_settings_of_plugins_are_kept(kafka_version: str) -> None:
+    state = new_state(kafka_version)
+    refused_text = "kproto keeps at most 10000 characters of settings that Kafka does not have"
+    assert change(state, "1", ("a", SET, "x" * 9_000)) == (0, None)
+    assert change(state, "1", ("b", SET, "x" * 1_000)) == (44, refused_text)
+    assert change(state, "1", ("a", SET, "x"), ("b", SET, "x" * 1_000)) == (0, None)
+    name = "listener.name.plaintext.no.such"
+    assert change(state, "1", (name, SET, "1")) == (44, f"kproto knows no broker setting {name}")
 
 
 @KAFKA_VERSIONS
