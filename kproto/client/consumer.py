@@ -301,11 +301,18 @@ class Consumer(confluent_kafka.Consumer):
 
     def _revoke(self, callback: str, partitions: list[TopicPartition], *, lost: bool) -> None:
         assert self._delegate is not None
-        revoked = list(map(partition_of, partitions))  # before the user's callback may change the list
+        originals = [TopicPartition(each.topic, each.partition) for each in partitions]  # the user may change the list
+        self._assigned_in_callback = False
         try:
             self._call_back(callback, partitions)
         finally:
-            self._delegate.revoked(revoked, lost=lost)
+            self._delegate.revoked(list(map(partition_of, originals)), lost=lost)
+            if not self._assigned_in_callback:
+                # confluent-kafka would, but not if the user has sought a partition: that may be an assignment.
+                if self._is_cooperative:
+                    super().incremental_unassign(originals)
+                else:
+                    super().unassign()
 
     def _call_back(self, name: str, partitions: list[TopicPartition]) -> None:
         callback = self._callbacks.get(name)
