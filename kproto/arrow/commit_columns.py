@@ -179,7 +179,7 @@ def are_last(records: RecordTable, state: Ints) -> Flags:
     """Return of each record whether no later one has its key and ``state``, an index in `TXN_STATES`.
 
     Keys are compared as bytes, before any column is made: a group commits the same offsets again and again, and the
-    columns of what is replaced within a block take a third of the time of `LATEST` (`python -m bench spark`).
+    columns of what is replaced within a block took a quarter of the time of `latest` (`python -m bench spark`).
     """
     bounds = np.stack((records.key + PREFIX_SIZE, records.key + records.key_size), axis=1)  # without the record type
     keys = _pieces(records.buffer, bounds.astype(np.int32))[::2].dictionary_encode()
