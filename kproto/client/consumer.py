@@ -15,7 +15,7 @@ from kproto.client import configuration
 from kproto.client.confluent_methods import CONSUME_MOVES_POSITIONS, ConfluentMethods
 from kproto.client.delegate import ConsumerDelegate
 from kproto.client.delivery import Delivery
-from kproto.client.topic_partitions import are_topic_partitions, partition_of
+from kproto.client.topic_partitions import are_topic_partitions, partition_of, to_topic_partitions
 
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
 CONFLUENT_POLL, CONFLUENT_CONSUME = confluent_kafka.Consumer.poll, confluent_kafka.Consumer.consume
@@ -301,16 +301,16 @@ class Consumer(confluent_kafka.Consumer):
 
     def _revoke(self, callback: str, partitions: list[TopicPartition], *, lost: bool) -> None:
         assert self._delegate is not None
-        originals = [TopicPartition(each.topic, each.partition) for each in partitions]  # the user may change the list
+        revoked = list(map(partition_of, partitions))  # before the user's callback may change the list
         self._assigned_in_callback = False
         try:
             self._call_back(callback, partitions)
         finally:
-            self._delegate.revoked(list(map(partition_of, originals)), lost=lost)
+            self._delegate.revoked(revoked, lost=lost)
             if not self._assigned_in_callback:
                 # confluent-kafka would, but not if the user has sought a partition: that may be an assignment.
                 if self._is_cooperative:
-                    super().incremental_unassign(originals)
+                    super().incremental_unassign(to_topic_partitions(revoked))
                 else:
                     super().unassign()
 

@@ -82,7 +82,8 @@ def _checked(
     name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], current: Settings
 ) -> dict[str, str] | Refusal:
     kafka_version = current.kafka_version
-    new = {one: value for one, value in after.items() if before.get(one) != value}
+    of_plugins = {one: value for one, value in after.items() if _is_of_a_plugin(one)}
+    new = {one: value for one, value in after.items() if before.get(one) != value and one not in of_plugins}
     problem = _problem(new, kafka_version) or _problem_of_threads(new, current)
     if problem is not None:
         return problem if problem.error is ErrorCode.POLICY_VIOLATION else _with_resource(problem, name, kafka_version)
@@ -91,32 +92,22 @@ def _checked(
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
         if not name and MIN_IN_SYNC not in after:
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Cluster", "removed"))
-    of_plugins = {one: value for one, value in after.items() if _is_of_a_plugin(one)}
     if sum(len(one) + len(value) for one, value in of_plugins.items()) > OF_PLUGINS_MAX:
         return Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_OF_PLUGINS)
-    return {one: _parsed(one, value) if one in new and one not in of_plugins else value for one, value in after.items()}
+    return {one: _parsed(one, value) if one in new else value for one, value in after.items()}
 
 
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
     unknown = {one for one in new if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version)}
-    kept: set[str] = set()
-    if unknown:
-        from kproto_server.configuration.read_only_names import READ_ONLY_NAMES  # not at the start
-
-        kept = {one for one in unknown - READ_ONLY_NAMES if _is_of_a_plugin(one)}
-        for one in new:
-            if one in unknown - READ_ONLY_NAMES - kept:
-                return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
-    fixed = [
-        one for one in new if one not in kept and (one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version))
-    ]
+    for one in new:
+        if one in unknown and not _is_read_only(one):
+            return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
+    fixed = [one for one in new if one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
         in_brackets = kafka_version.behavior(AlterConfigsBehavior).lists_fixed_settings_in_brackets
         names = f"[{', '.join(fixed)}]" if in_brackets else f"Set({', '.join(fixed)})"
         return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {names}")
     for one, value in new.items():
-        if one in kept:
-            continue
         try:
             parsed = _parsed(one, value)
             if one == OVERRIDES:
@@ -134,7 +125,14 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
 
 def _is_of_a_plugin(name: str) -> bool:
     """Return whether Kafka has no such setting: then it may be one of a plugin, which is kept and has no effect."""
-    return name not in SETTINGS and not name.startswith(OF_LISTENER)
+    return name not in SETTINGS and not name.startswith(OF_LISTENER) and not _is_read_only(name)
+
+
+def _is_read_only(name: str) -> bool:
+    """Return whether Kafka has a setting, which kproto does not have, and clients cannot change it."""
+    from kproto_server.configuration.read_only_names import READ_ONLY_NAMES  # rarely used: not imported at the start
+
+    return name in READ_ONLY_NAMES
 
 
 def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | None:
