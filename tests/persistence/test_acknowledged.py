@@ -80,6 +80,7 @@ CHANGES: dict[str, Callable[[DiskBroker], object]] = {
     "topic config, deleted": lambda broker: do(broker, set_config(TOPIC, "t", "segment.bytes", None)),
     "config of all brokers": lambda broker: do(broker, set_config(BROKER, "", "log.retention.ms", "98")),
     "config of a broker": lambda broker: do(broker, set_config(BROKER, "1", "message.max.bytes", "9797")),
+    "config of a plugin": lambda broker: do(broker, set_config(BROKER, "1", "no.such", "1")),
     "config of a broker, deleted": lambda broker: do(
         broker, set_config(BROKER, "1", "message.max.bytes", "9797"), set_config(BROKER, "1", "message.max.bytes", None)
     ),

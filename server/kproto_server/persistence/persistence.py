@@ -174,7 +174,7 @@ class Persistence:
     def _restore_topics(self) -> None:
         cluster = self._cluster
         for name, configs in self.log_dir.settings.brokers.items():
-            self._settings.change(name, _known_settings(configs))
+            self._settings.change(name, _checked_settings(configs))
         for group_id, configs in self.log_dir.settings.groups.items():
             self._settings.change_group(group_id, dict(configs))
         for name, configs in self.log_dir.settings.client_metrics.items():
@@ -324,7 +324,7 @@ def _check_configs(disk: Disk, kafka_version: KafkaVersion) -> None:
     settings = read_settings(disk)
     for name, configs in settings.brokers.items():
         try:
-            _known_settings(configs)
+            _checked_settings(configs)
         except SettingError as error:
             raise LogError(f"topics.json: broker {name!r}: {error}") from None
     for group_id, configs in settings.groups.items():
@@ -343,8 +343,13 @@ def _check_configs(disk: Disk, kafka_version: KafkaVersion) -> None:
             raise LogError(f"topics.json: client metrics {name!r:.300}: {error}") from None
 
 
-def _known_settings(configs: Mapping[str, str]) -> dict[str, str]:
-    return {one: SETTINGS[one].check(value) for one, value in configs.items() if one in SETTINGS}
+def _checked_settings(configs: Mapping[str, str]) -> dict[str, str]:
+    """Return dynamic settings of a broker with Kafka's notation of their values; those of plugins may have any.
+
+    Raises:
+        SettingError: a setting cannot have its value.
+    """
+    return {one: SETTINGS[one].check(value) if one in SETTINGS else value for one, value in configs.items()}
 
 
 def real_disk(path: str) -> RealDisk:
