@@ -21,7 +21,11 @@ LAST_STEPS = {
     "3.0": 1, "3.1": 0, "3.2": 0, "3.3": 3, "3.4": 0, "3.5": 2, "3.6": 2, "3.7": 4, "3.8": 0, "3.9": 0,
 }  # fmt: skip
 """The releases, each with the number of its last step: 2.1 has 2.1-IV0 to 2.1-IV2. -1: it has none, as before 0.10."""
-OF_THE_NEXT = {(3, 7): ("3.8-IV0",), (3, 8): ("3.9-IV0",), (3, 9): ("4.0-IV0", "4.0-IV1")}
+OF_THE_NEXT: dict[tuple[int, int], tuple[str, ...]] = {
+    (3, 7): ("3.8-IV0",),
+    (3, 8): ("3.9-IV0",),
+    (3, 9): ("4.0-IV0", "4.0-IV1"),
+}
 """The steps of the next release that a release knows."""
 
 
