@@ -69,7 +69,7 @@ def assigned_before_released() -> Iterator[None]:
     real = reconciliation.reconcile
 
     def hurry(member: ConsumerMember, step: Step) -> ConsumerMember:
-        return real(member, step._replace(is_owned=lambda topic_id, index: False))
+        return real(member, step._replace(owners={}))
 
     with mock.patch.object(heartbeat, "reconcile", hurry):
         yield

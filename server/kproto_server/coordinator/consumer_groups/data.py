@@ -18,6 +18,9 @@ Assignment = dict[bytes, frozenset[int]]
 
 NO_PARTITIONS: frozenset[int] = frozenset()
 
+PartitionEpochs = dict[bytes, dict[int, int]]
+"""Since which epoch a member has each partition, by topic id and index. Never changed in place."""
+
 
 class MemberState(enum.IntEnum):
     """How far a member is on its way to the target assignment; the number is the one in the log."""
@@ -50,8 +53,8 @@ class ConsumerMember(Member):
     """What the member owns, or receives with the response to its heartbeat."""
     revoking: Assignment = field(default_factory=dict)
     """What the member still owns and has to revoke."""
-    partition_epochs: dict[tuple[bytes, int], int] = field(default_factory=dict)
-    """Since which epoch the member has each partition of both."""
+    partition_epochs: PartitionEpochs = field(default_factory=dict)
+    """Those of both."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
-from kproto_server.coordinator.consumer_groups.data import NO_DATA, GroupData, MemberState, subscribed_topics
+from kproto_server.coordinator.consumer_groups.data import (
+    NO_DATA,
+    NO_PARTITIONS,
+    GroupData,
+    MemberState,
+    subscribed_topics,
+)
 from kproto_server.coordinator.epoch_groups.group import EpochGroup
 from kproto_server.coordinator.epoch_groups.records import changed_members
 from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
@@ -32,7 +39,7 @@ class ConsumerGroup(EpochGroup[GroupData]):
         super().__init__(group_id, now_ms, "consumer", data)
         self.protocol_type: str | None = "consumer"
         self.subscribed_topics = frozenset()
-        self.owners: dict[tuple[bytes, int], str] = {}
+        self.owners: dict[bytes, dict[int, str]] = {}
         """The member that owns a partition, or still has to revoke it, by topic id and index."""
         self.topics_checked_until_ms: int = 0
         """When the hash of the subscribed topics has to be computed again, even if no topic has changed."""
@@ -56,11 +63,13 @@ class ConsumerGroup(EpochGroup[GroupData]):
             self._release(gone)
             if gone.group_instance_id is not None and self.static_members.get(gone.group_instance_id) == gone.member_id:
                 del self.static_members[gone.group_instance_id]
-        for _, _, old in changed:
+        moved = [(one, old) for _, one, old in changed if old is None or _has_other_partitions(one, old)]
+        for _, old in moved:
             if old is not None:
                 self._release(old)
-        for _, member, _ in changed:
+        for member, _ in moved:
             self._own(member)
+        for _, member, _ in changed:
             if member.group_instance_id is not None:
                 self.static_members[member.group_instance_id] = member.member_id
         self.members: dict[str, Member] = cast("dict[str, Member]", members)
@@ -74,13 +83,17 @@ class ConsumerGroup(EpochGroup[GroupData]):
             self.transition_to(state, now_ms)
 
     def _release(self, member: ConsumerMember) -> None:
-        for topic_id, index in _partitions(member):
-            if self.owners.get((topic_id, index)) == member.member_id:
-                del self.owners[topic_id, index]
+        member_id = member.member_id
+        for topic_id, indexes in _owned(member):
+            owners = self.owners.get(topic_id, {})
+            for index in [index for index in indexes if owners.get(index) == member_id]:
+                del owners[index]
+            if not owners:
+                self.owners.pop(topic_id, None)
 
     def _own(self, member: ConsumerMember) -> None:
-        for topic_id, index in _partitions(member):
-            self.owners[topic_id, index] = member.member_id
+        for topic_id, indexes in _owned(member):
+            self.owners.setdefault(topic_id, {}).update(dict.fromkeys(indexes, member.member_id))
 
     def _set_subscribed_topics(self) -> None:
         topics = subscribed_topics(self.data)
@@ -113,19 +126,14 @@ class ConsumerGroup(EpochGroup[GroupData]):
         pairs = changes(coordinator, self.group_id, before, after)
         return change_batch(coordinator, self.group_id, pairs, now_ms, removes_classic=removes_classic)
 
-    def is_owned(self, topic_id: bytes, index: int) -> bool:
-        """Return whether some member has a partition."""
-        return (topic_id, index) in self.owners
-
     def waits_for_others(self, member: ConsumerMember) -> bool:
         """Return whether another member has a partition of the member's target."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         target: Assignment = self.data.targets.get(member.member_id, {})
         return any(
-            index not in member.assigned.get(topic_id, ()) and (topic_id, index) in self.owners
+            not (indexes - member.assigned.get(topic_id, NO_PARTITIONS)).isdisjoint(self.owners.get(topic_id, ()))
             for topic_id, indexes in target.items()
-            for index in indexes
         )
 
     def record_keys(self, behavior: OffsetsLogBehavior) -> list[bytes]:
@@ -141,19 +149,19 @@ class ConsumerGroup(EpochGroup[GroupData]):
         epoch = request.generation_id_or_member_epoch
         for topic in request.topics:
             known = topics.get(topic.name)
-            topic_id = topic.topic_id if known is None else known.topic_id
+            epochs = member.partition_epochs.get(topic.topic_id if known is None else known.topic_id, {})
             for partition in topic.partitions:
-                since = member.partition_epochs.get((topic_id, partition.partition_index))
+                since = epochs.get(partition.partition_index)
                 if since is None or epoch < since:
                     return False
         # The commit cache asks without the topics of the request: then the reference path decides.
         return bool(request.topics)
 
 
-def _partitions(member: ConsumerMember) -> list[tuple[bytes, int]]:
-    return [
-        (topic_id, index)
-        for assignment in (member.assigned, member.revoking)
-        for topic_id, indexes in assignment.items()
-        for index in indexes
-    ]
+def _owned(member: ConsumerMember) -> Iterable[tuple[bytes, frozenset[int]]]:
+    """Return all partitions that a member has, by topic id; a topic may come twice."""
+    return chain(member.assigned.items(), member.revoking.items())
+
+
+def _has_other_partitions(member: ConsumerMember, before: ConsumerMember) -> bool:
+    return member.assigned is not before.assigned or member.revoking is not before.revoking

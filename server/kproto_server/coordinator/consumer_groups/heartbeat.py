@@ -296,7 +296,7 @@ def reconciled(
         _target(group, data, member),
         data.assignment_epoch,
         owned,
-        group.is_owned,
+        group.owners,
         topic_ids,
         has_new_subscription,
         coordinator.behavior.members_keep_revoked_partitions,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto.records.coordinator import CoordinatorKey
-    from kproto_server.coordinator.consumer_groups.data import Assignment
+    from kproto_server.coordinator.consumer_groups.data import Assignment, PartitionEpochs
 
 STATES = {int(state): state for state in MemberState}
 
@@ -106,11 +106,10 @@ def _with_current(
     if value is None:
         return member
     assigned, revoking = _assignment(value.assigned_partitions), _assignment(value.partitions_pending_revocation)
-    written = {
-        (topic.topic_id, index): epoch
-        for topic in (*value.assigned_partitions, *value.partitions_pending_revocation)
-        for index, epoch in zip(topic.partitions, topic.assignment_epochs or (), strict=False)
-    }
+    written: PartitionEpochs = {}
+    for topic in (*value.assigned_partitions, *value.partitions_pending_revocation):
+        epochs = zip(topic.partitions, topic.assignment_epochs or (), strict=False)
+        written.setdefault(topic.topic_id, {}).update(epochs)
     return replace(
         member,
         epoch=value.member_epoch,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto_server.coordinator.consumer_groups.data import NO_PARTITIONS, MemberState, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from kproto_server.coordinator.consumer_groups.data import Assignment, ConsumerMember
+    from kproto_server.coordinator.consumer_groups.data import Assignment, ConsumerMember, PartitionEpochs
 
 
 class Step(NamedTuple):
@@ -20,8 +20,8 @@ class Step(NamedTuple):
     """The epoch of the target."""
     owned: Assignment | None
     """The partitions that the member says it owns; None: it does not say."""
-    is_owned: Callable[[bytes, int], bool]
-    """Whether some member owns a partition of a topic."""
+    owners: Mapping[bytes, Mapping[int, str]]
+    """The members that own the partitions (`ConsumerGroup.owners`)."""
     topic_ids: frozenset[bytes] | None = None
     """The topics that the member subscribes to: it gives up all others, even those of its target. None: it keeps them
     as long as they are in its target, up to 4.1."""
@@ -84,8 +84,9 @@ def _next(member: ConsumerMember, epoch: int, step: Step) -> ConsumerMember:
         if goes := current - wanted:
             revoking[topic_id] = goes
         missing = wanted - current
-        own = member.revoking.get(topic_id, NO_PARTITIONS) if step.keeps_revoked else NO_PARTITIONS
-        free = frozenset([i for i in missing if i in own or not step.is_owned(topic_id, i)]) if missing else missing
+        free = missing.difference(step.owners.get(topic_id, NO_PARTITIONS))
+        if step.keeps_revoked:
+            free |= missing & member.revoking.get(topic_id, NO_PARTITIONS)
         waits = waits or len(free) < len(missing)
         if free:
             added[topic_id] = free
@@ -130,24 +131,26 @@ def _moved(
     )
 
 
-def epochs_of(epochs: dict[tuple[bytes, int], int], *assignments: Assignment) -> dict[tuple[bytes, int], int]:
+def epochs_of(epochs: PartitionEpochs, *assignments: Assignment) -> PartitionEpochs:
     """Return the epochs of the partitions of assignments."""
-    return {
-        (topic_id, index): epochs[topic_id, index]
-        for assignment in assignments
-        for topic_id, indexes in assignment.items()
-        for index in indexes
-        if (topic_id, index) in epochs
-    }
+    found: PartitionEpochs = {}
+    for assignment in assignments:
+        for topic_id in assignment.keys() & epochs.keys():
+            known = epochs[topic_id]
+            found.setdefault(topic_id, {}).update(
+                {index: known[index] for index in assignment[topic_id] & known.keys()}
+            )
+    return found
 
 
 def partition_epochs(
-    before: dict[tuple[bytes, int], int], assigned: Assignment, revoking: Assignment, epoch: int
-) -> dict[tuple[bytes, int], int]:
+    before: PartitionEpochs, assigned: Assignment, revoking: Assignment, epoch: int
+) -> PartitionEpochs:
     """Return the epochs of a member's partitions; those that it did not have before get a new one."""
-    return {
-        (topic_id, index): before.get((topic_id, index), epoch)
-        for assignment in (assigned, revoking)
-        for topic_id, indexes in assignment.items()
-        for index in indexes
-    }
+    epochs: PartitionEpochs = {}
+    for assignment in (assigned, revoking):
+        for topic_id, indexes in assignment.items():
+            epochs.setdefault(topic_id, {}).update(dict.fromkeys(indexes, epoch))
+    for topic_id, known in epochs_of(before, assigned, revoking).items():
+        epochs[topic_id].update(known)
+    return epochs

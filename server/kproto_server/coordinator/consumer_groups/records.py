@@ -149,15 +149,12 @@ def _current_value(member: ConsumerMember, *, with_epochs: bool) -> declared.Con
 def _topic_partitions(
     member: ConsumerMember, assignment: Assignment, *, with_epochs: bool
 ) -> tuple[declared.TopicPartitions, ...]:
-    epochs = member.partition_epochs
-    return tuple(
-        declared.TopicPartitions(
-            topic_id=topic_id,
-            partitions=tuple(sorted(indexes)),
-            assignment_epochs=tuple([epochs[topic_id, i] for i in sorted(indexes)]) if with_epochs else (),
-        )
-        for topic_id, indexes in assignment.items()
-    )
+    written = []
+    for topic_id, indexes in assignment.items():
+        partitions = tuple(sorted(indexes))
+        epochs = tuple(map(member.partition_epochs[topic_id].__getitem__, partitions)) if with_epochs else ()
+        written.append(declared.TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs))
+    return tuple(written)
 
 
 def _partition_metadata(coordinator: GroupCoordinator, data: GroupData) -> declared.ConsumerGroupPartitionMetadataValue:
