@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
+import signal
 import ssl
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
@@ -340,9 +341,11 @@ def test_no_error_has_a_secret(options: dict[str, Any]) -> None:
     ],
 )
 def test_no_line_of_the_command_line_has_a_secret(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert main(["serve", "--port", "0", *arguments]) == 2
     captured = capsys.readouterr()
     assert TRIES not in captured.out + captured.err
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked
 
 
 def test_a_client_that_sends_its_token_to_the_wrong_listener_is_not_logged() -> None:

@@ -42,7 +42,15 @@ def serve(options: ServeOptions) -> int:
         CannotListen: an address is in use.
         UsageError: the broker refuses a part of the seed.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
+    try:
+        return _serve(options)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # the caller goes on; otherwise the process ends
+        raise
+
+
+def _serve(options: ServeOptions) -> int:
     raise_limit()
     parents = _parents()
     sockets = open_sockets(options.host, options.ports)
