@@ -13,7 +13,7 @@ from kproto_server.storage.checkpoints import LogPosition, read_log_positions, w
 from kproto_server.storage.clean_shutdown import CleanEnd, read_clean_ends, write_clean_ends
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.partition_log import PartitionLog
-from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, read_topics, write_topics
+from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, TopicLines, read_topics, write_topics
 from kproto_server.storage.write_ahead_log import FRAME_HEADER, NAMES, WriteAheadLog
 from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
 from kproto_server.testing.simulated_disk import SimulatedDisk
@@ -130,3 +130,21 @@ def test_a_topic_takes_few_steps_to_write() -> None:
 
     steps(1)
     assert steps(30) - steps(20) < 10 * 60
+
+
+def test_only_topics_that_have_changed_are_encoded_again() -> None:
+    def topics(count: int) -> list[StoredTopic]:
+        return [StoredTopic(f"t{index}", bytes(15) + bytes([index]), ((1,),), {}, 1) for index in range(count)]
+
+    def steps(count: int) -> int:
+        disk, lines = SimulatedDisk(), TopicLines()
+        write_topics(disk, topics(count), lines=lines)
+        changed = topics(count)
+        changed[3] = changed[3]._replace(replicas=((1,), (2,)), configs={"retention.ms": "1"}, partition_count=2)
+        del changed[1]
+        taken = count_steps(lambda: write_topics(disk, changed, lines=lines))
+        assert read_topics(disk) == changed
+        return taken
+
+    steps(5)
+    assert steps(30) - steps(20) < 10 * 10

