@@ -10,11 +10,15 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.consumer_groups.heartbeat import HeartbeatResult, heartbeat
 from kproto_server.coordinator.consumer_groups.limits import consumer_limits_of
 from kproto_server.coordinator.consumer_groups.requests import request_error
+from kproto_server.coordinator.consumer_groups.targets import hashed_rack_of
 from kproto_server.coordinator.epoch_groups.requests import TOPICS_OF_TURN, Client
+from kproto_server.coordinator.subscribed_topics import hash_in_steps
 from kproto_server.coordinator.write_errors import group_write_error
-from kproto_server.deferred import at_turn
+from kproto_server.deferred import at_turn, in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from kproto_server.deferred import DeferredResponse, DelayedOperation
     from kproto_server.requests.context import RequestContext
@@ -24,7 +28,16 @@ def handle(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | DeferredResponse | DelayedOperation:
     if len(request.subscribed_topic_names or ()) > TOPICS_OF_TURN:
-        return at_turn(lambda: _heartbeat(request, context), context.now_ms)
+        return in_slices(_in_steps(request, context), context.now_ms)
+    return _heartbeat(request, context)
+
+
+def _in_steps(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> Generator[None, None, ConsumerGroupHeartbeatResponse | DeferredResponse | DelayedOperation]:
+    coordinator = context.coordinator
+    yield
+    yield from hash_in_steps(request.subscribed_topic_names or (), coordinator.topics, hashed_rack_of(coordinator))
     return _heartbeat(request, context)
 
 

@@ -8,6 +8,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k76_share_group_heartbeat import Assignment, ShareGroupHeartbeatResponse, TopicPartitions
 from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.epoch_groups.requests import LEAVE_EPOCH, TOPICS_OF_TURN, Client
+from kproto_server.coordinator.subscribed_topics import hash_in_steps
 from kproto_server.coordinator.write_errors import group_write_error
 from kproto_server.deferred import in_slices
 from kproto_server.handlers._share_requests import is_valid
@@ -30,9 +31,11 @@ def handle(
 def _steps(
     request: ShareGroupHeartbeatRequest, context: RequestContext
 ) -> Generator[None, None, ShareGroupHeartbeatResponse | DeferredResponse]:
-    if len(request.subscribed_topic_names or ()) > TOPICS_OF_TURN:
-        yield
     coordinator, groups = context.coordinator, context.share_groups
+    names = request.subscribed_topic_names or ()
+    if len(names) > TOPICS_OF_TURN:
+        yield
+        yield from hash_in_steps(names, coordinator.topics, coordinator.rack_of)
     if not groups.is_enabled:
         return _refused(ErrorCode.UNSUPPORTED_VERSION, None)
     if not is_valid(request.group_id, request.member_id):

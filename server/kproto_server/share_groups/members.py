@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from kproto_server.share_groups.state_store import ShareStateStore
     from kproto_server.share_groups.version_behavior import ShareBehavior
 
-SLICE_PARTITIONS = 500
-"""Partitions whose states a heartbeat begins at one turn: about 10 ms, on disk 40 ms."""
+SLICE_PARTITIONS = 250
+"""Partitions whose states a heartbeat begins at one turn: about 5 ms, on disk 20 ms."""
 
 
 class ShareMembers:
@@ -119,16 +120,19 @@ class ShareMembers:
 
     def uninitialized(self, group: ShareGroup) -> dict[bytes, TopicPartitions]:
         """Return the subscribed partitions that have no state yet."""
+        topics, initialized = self._cluster.topics, group.data.initialized
         found = {}
-        for name in sorted(group.subscribed_topics or ()):
-            topic = self._cluster.topics.get(name)
+        for name in group.subscribed_topics or ():
+            topic = topics.get(name)
             if topic is None:
                 continue
-            known = group.data.initialized.get(topic.topic_id)
-            missing = frozenset(range(len(topic.partitions))) - (known.partitions if known else frozenset())
-            if missing:
-                found[topic.topic_id] = TopicPartitions(name, missing)
-        return found
+            known = initialized.get(topic.topic_id, NO_TOPIC).partitions
+            if len(known) < len(topic.partitions):
+                found[name] = topic, known
+        return {
+            topic.topic_id: TopicPartitions(name, frozenset(range(len(topic.partitions))) - known)
+            for name, (topic, known) in sorted(found.items(), key=itemgetter(0))
+        }
 
     def initialize(self, group: ShareGroup) -> Generator[None, None, None]:
         """Begin the states of the subscribed partitions that have none, in slices.

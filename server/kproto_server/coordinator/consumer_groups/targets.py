@@ -14,7 +14,7 @@ from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, Pace, ass
 from kproto_server.coordinator.subscribed_topics import metadata_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable
+    from collections.abc import Callable, Collection, Generator, Iterable
 
     from kproto_server.coordinator.consumer_groups.data import Assignment, ConsumerMember, GroupData
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
@@ -56,9 +56,13 @@ def without_members(coordinator: GroupCoordinator, data: GroupData, member_ids: 
 
 
 def hash_of_topics(coordinator: GroupCoordinator, data: GroupData) -> int:
-    """Return the hash of the subscribed topics; before 4.1 the racks of their replicas do not count."""
-    rack_of = _no_rack if coordinator.behavior.writes_partition_metadata else coordinator.rack_of
-    return metadata_hash(subscribed_topics(data), coordinator.topics, rack_of)
+    """Return the hash of the subscribed topics."""
+    return metadata_hash(subscribed_topics(data), coordinator.topics, hashed_rack_of(coordinator))
+
+
+def hashed_rack_of(coordinator: GroupCoordinator) -> Callable[[int], str | None]:
+    """Return which rack of a node the hash of topics has: before 4.1 none."""
+    return _no_rack if coordinator.behavior.writes_partition_metadata else coordinator.rack_of
 
 
 def _no_rack(node_id: int) -> None:
