@@ -244,7 +244,7 @@ def _distinct(topics: list[StoredTopic]) -> list[StoredTopic]:
 
 
 class TopicLines:
-    """The lines of the topics in the file, from one writing to the next: one that has changed is encoded.
+    """The lines of the topics in the file, from one writing to the next: only topics that have changed are encoded.
 
     With 9000 topics, the file takes 7 ms of CPU instead of 50.
     """

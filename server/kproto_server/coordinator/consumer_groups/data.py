@@ -54,7 +54,7 @@ class ConsumerMember(Member):
     revoking: Assignment = field(default_factory=dict)
     """What the member still owns and has to revoke."""
     partition_epochs: PartitionEpochs = field(default_factory=dict)
-    """Those of both."""
+    """For the partitions of both."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch

@@ -61,7 +61,7 @@ def hash_of_topics(coordinator: GroupCoordinator, data: GroupData) -> int:
 
 
 def hashed_rack_of(coordinator: GroupCoordinator) -> Callable[[int], str | None]:
-    """Return which rack of a node the hash of topics has: before 4.1 none."""
+    """Return the function from a node id to the rack that counts in the hash of topics: before 4.1 no rack does."""
     return _no_rack if coordinator.behavior.writes_partition_metadata else coordinator.rack_of
 
 
