@@ -55,8 +55,17 @@ MEASURED = {
     "throttling",
     "transactions",
     "test_clock.py",
+    # decisions of the client, without librdkafka
+    "kproto_client/test_assignment.py",
+    "kproto_client/test_catch_up.py",
+    "kproto_client/test_catch_up_batches.py",
+    "kproto_client/test_consumer2_resets.py",
+    "kproto_client/test_key_scan.py",
+    "kproto_client/test_reset_decisions.py",
+    "kproto_client/test_rules.py",
+    "kproto_client/test_settings.py",
 }
-"""Folders of `tests`, and a file."""
+"""Folders of `tests`, and files."""
 
 UNMEASURED = (
     # compare two implementations of one thing, value by value
@@ -114,7 +123,8 @@ def is_measured(item: pytest.Item) -> bool:
     """Say whether the cases of a test are measured."""
     parts = item.path.relative_to(TESTS).parts
     marked = any(item.get_closest_marker(name) for name in ("oracle", "slow"))
-    return parts[0] in MEASURED and not marked and not any(item.path.match(pattern) for pattern in UNMEASURED)
+    is_named = parts[0] in MEASURED or "/".join(parts) in MEASURED
+    return is_named and not marked and not any(item.path.match(pattern) for pattern in UNMEASURED)
 
 
 def _import_all() -> None:
