@@ -136,8 +136,8 @@ class LogDir:
             self._remove(*own_files)
         self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
         self.settings: StoredSettings = read_settings(disk)
-        self._topic_lines = TopicLines()
         """The dynamic configs by node id; those of all nodes have an empty one."""
+        self._topic_lines = TopicLines()
         content = read_write_ahead_log(disk)
         if content.batches:
             sync_write_ahead_log(disk)
