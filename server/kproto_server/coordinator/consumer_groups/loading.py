@@ -13,7 +13,7 @@ from kproto_server.coordinator.consumer_groups.data import (
     replace,
 )
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
-from kproto_server.coordinator.consumer_groups.reconciliation import partition_epochs
+from kproto_server.coordinator.consumer_groups.reconciliation import epochs_of, partition_epochs
 from kproto_server.coordinator.epoch_groups.newest_records import RestoredEpochGroup
 from kproto_server.coordinator.subscribed_topics import hash_of, topic_hash
 
@@ -117,7 +117,9 @@ def _with_current(
         state=STATES.get(value.state, MemberState.UNKNOWN),
         assigned=assigned,
         revoking=revoking,
-        partition_epochs=partition_epochs(written, assigned, revoking, value.member_epoch),
+        partition_epochs=partition_epochs(
+            epochs_of(written, assigned, revoking), assigned, revoking, value.member_epoch
+        ),
     )
 
 

@@ -146,11 +146,14 @@ def epochs_of(epochs: PartitionEpochs, *assignments: Assignment) -> PartitionEpo
 def partition_epochs(
     before: PartitionEpochs, assigned: Assignment, revoking: Assignment, epoch: int
 ) -> PartitionEpochs:
-    """Return the epochs of a member's partitions; those that it did not have before get a new one."""
+    """Return the epochs of a member's partitions; those that it did not have before get a new one.
+
+    ``before``: the epochs of some of these partitions.
+    """
     epochs: PartitionEpochs = {}
     for assignment in (assigned, revoking):
         for topic_id, indexes in assignment.items():
             epochs.setdefault(topic_id, {}).update(dict.fromkeys(indexes, epoch))
-    for topic_id, known in epochs_of(before, assigned, revoking).items():
+    for topic_id, known in before.items():
         epochs[topic_id].update(known)
     return epochs
