@@ -35,6 +35,10 @@ THREAD_QUERY_LIMIT_S = 5.0
 """Limit of a query in a thread."""
 CLOSE_LIMIT_S = 1.0
 """Longest wait of `close` for the threads; they end by themselves."""
+WITHOUT_RESPONSE = frozenset(
+    {KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._WAIT_COORD}
+)
+"""librdkafka's errors for a query that no broker has responded to. They come at the query's limit."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,7 +48,8 @@ class BrokerQueries:
     """The queries of one consumer.
 
     The object owns the clients of the queries: the first query creates one, which later queries use again; `close`
-    closes them. The admin client needs no close.
+    closes them. A client is replaced after a query without a response: while brokers restart, a client may forget all
+    of them, and then it never connects again (librdkafka's issue 5301). The admin client needs no close.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -61,17 +66,24 @@ class BrokerQueries:
         future: Future[T] = Future()
 
         def run() -> None:
+            failed: Consumer | None = None
             try:
                 if self._is_closed:
                     raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is closed"))
                 client = self._take_client()
                 try:
                     future.set_result(query(client, *args, **kwargs))
+                except KafkaException as error:
+                    failed = client if error.args[0].code() in WITHOUT_RESPONSE else None
+                    raise
                 finally:
-                    self._clients.append(client)
+                    if failed is None:
+                        self._clients.append(client)
             except BaseException as error:  # noqa: BLE001 - raised where the result is used
                 future.set_exception(error)
             self._ended.set()
+            if failed is not None:
+                failed.close()
             if self._is_closed:
                 self._close_clients()
             self._threads.discard(threading.current_thread())
