@@ -3,8 +3,10 @@
 Theory of operation
 -------------------
 librdkafka runs the callbacks of a rebalance only within its poll, and the members that join wait for them. So the
-thread polls at least every `TICK_S`, and keeps the fetched records. While these are full and none of them is taken, the
-partitions are paused: then librdkafka's poll returns no record.
+thread polls at least every `TICK_S`, and keeps the fetched records. While these are full, it takes one record in each
+poll. When they exceed their limit by a margin, as none is taken for some seconds, the partitions are paused: then
+librdkafka's poll returns no record. A pause is dear: librdkafka drops what it has fetched of the partitions, and after
+`resume` it may fetch nothing for a second.
 
 librdkafka takes these polls for polls of the user, and would keep a member whose user hangs. So the thread itself
 measures the time since the user's last request: after ``max.poll.interval.ms`` the member leaves the group. The next
@@ -381,7 +383,8 @@ class BackgroundPolls:
         with self._lock:
             room = self.records.room(max((count for count, _ in self._waiting.values()), default=0))
             is_low = self.records.is_low
-        if room <= 0:
+            is_full = room <= -self.records.margin
+        if is_full:
             self._hold()
         elif is_low or is_waited_for:
             self._resume(self._held)

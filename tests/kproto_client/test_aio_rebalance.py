@@ -156,6 +156,30 @@ async def test_full_buffers_do_not_stop_the_polls(kafka: KafkaFixture, monkeypat
         assert {await take(first) for _ in expected} == expected
 
 
+async def test_full_buffers_pause_partitions_only_if_no_record_is_taken_for_long(
+    kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka drops what it has fetched of a paused partition, and after a resume it may fetch nothing for 1 s."""
+    monkeypatch.setattr(background_polls, "TICK_S", 0.001)
+    monkeypatch.setattr(fetched_records, "RECORDS_MAX", 500)
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 600)
+    lengths: list[int] = []
+    async with Consumer(kafka.config(group, **MANUAL)) as consumer:
+        pause = consumer._consumer.pause
+
+        def noted(partitions: list[TopicPartition]) -> None:
+            lengths.append(len(consumer._polls.records))
+            pause(partitions)
+
+        monkeypatch.setattr(consumer._consumer, "pause", noted)
+        await consumer.subscribe([topic])
+        offsets = [(await take(consumer))[1]]
+        await until(lambda: bool(lengths), "a pause")
+        assert lengths == [500 + 500 // fetched_records.MARGIN_PARTS]
+        offsets += [(await take(consumer))[1] for _ in range(599)]
+    assert offsets == list(range(600))
+
+
 async def test_exceptions_of_callbacks_are_raised_and_lose_no_record(kafka: KafkaFixture) -> None:
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 20)
 
