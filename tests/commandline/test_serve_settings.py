@@ -6,8 +6,11 @@ import json
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from kproto.messages.k03_metadata import MetadataRequest
 from tests.commandline.commands import LIMIT_S, Process, kproto, kproto_started, line_of
@@ -42,6 +45,16 @@ log.retention.hours=168
 log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 """
+SECURED_PROPERTIES = """\
+process.roles=broker,controller
+listeners=INTERNAL://127.0.0.1:0,CLIENT://127.0.0.1:0,CONTROLLER://127.0.0.1:0
+listener.security.protocol.map=INTERNAL:PLAINTEXT,CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=INTERNAL
+controller.listener.names=CONTROLLER
+listener.name.client.sasl.enabled.mechanisms=PLAIN
+listener.name.client.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+  username="admin" password="broker-secret" user_admin="admin-secret" user_alice="alice-secret";
+"""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
 IGNORED = (
     "process.roles, controller.quorum.bootstrap.servers, "
@@ -72,6 +85,52 @@ def test_kafkas_own_server_properties_is_taken(tmp_path: Path) -> None:
         f"kproto serve: --config {config}: these settings mean nothing here: {IGNORED}",
         f"kproto: the listener on {EVERY_ADDRESS} is open to other machines, without TLS and SASL",
     ]
+
+
+def test_server_properties_have_the_mechanisms_and_the_users_of_sasl(tmp_path: Path) -> None:
+    """As a broker of Kafka with this file: alice may log in, by PLAIN, and has her own password only."""
+    config = tmp_path / "server.properties"
+    config.write_text(SECURED_PROPERTIES)
+    with kproto_started("serve", "--config", str(config)) as process:
+        port_of(process)
+        servers = line_of(process).rpartition(" ")[2]
+        assert logged_in(servers, "alice", "alice-secret")
+        assert not logged_in(servers, "alice", "admin-secret")
+        assert not logged_in(servers, "admin", "broker-secret")
+        err = ended(process)
+    assert err.splitlines()[0] == f"kproto serve: --config {config}: these settings mean nothing here: process.roles"
+    words = ("--sasl", "SCRAM-SHA-256", "--user", "bob:bob-secret")
+    with kproto_started("serve", "--config", str(config), *words) as process:
+        port_of(process)
+        servers = line_of(process).rpartition(" ")[2]
+        assert not logged_in(servers, "alice", "alice-secret")
+        assert logged_in(servers, "bob", "bob-secret", "SCRAM-SHA-256")
+        assert "listener.name.client.plain.sasl.jaas.config" in ended(process)
+
+
+def logged_in(servers: str, user: str, password: str, mechanism: str = "PLAIN") -> bool:
+    errors: list[KafkaError] = []
+    config: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+        "error_cb": errors.append,
+        "log_level": 0,
+    }
+    client = AdminClient(config)
+    found: list[object] = []
+
+    def is_known() -> bool:
+        try:
+            found.append(client.list_topics(timeout=0.2))
+        except KafkaException:
+            client.poll(0)
+        return bool(found) or any(error.code() == KafkaError._AUTHENTICATION for error in errors)
+
+    wait_until(is_known, "the response to a login")
+    return bool(found)
 
 
 @pytest.mark.parametrize("name", ["broker.id", "node.id"])

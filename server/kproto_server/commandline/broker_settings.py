@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Configuration:
     """What the settings of a command say."""
 
-    __slots__ = ("advertised", "bound", "listeners", "settings")
+    __slots__ = ("advertised", "bound", "listeners", "mechanisms", "settings", "users")
 
     def __init__(self, settings: Settings) -> None:
         self.settings: Settings = settings
@@ -34,6 +34,10 @@ class Configuration:
         """Host and port that clients receive; None: not given."""
         self.listeners: tuple[Listener, ...] = ()
         """The listeners of each node, the main one first; empty: not given."""
+        self.mechanisms: tuple[str, ...] = ()
+        """Of SASL; empty: the command line has them, or nothing has."""
+        self.users: dict[str, str] = {}
+        """Passwords by name: of SASL, too."""
 
 
 def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *, has_listeners: bool) -> Configuration:
@@ -61,6 +65,11 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
         listeners = {name: value for name, value in listeners.items() if name in SETTINGS_OF_LISTENERS}
         assignments = [one for one in assignments if one.partition("=")[0].strip() not in listeners]
     faults, warnings = [], []
+    if "--sasl" not in given:
+        try:
+            _set_sasl(result, listeners, properties)
+        except ValueError as error:
+            faults.append(error)
     try:
         unused = [] if "--tls" in given else sorted(STORE_SETTINGS & properties.keys())
         used = {name: value for name, value in properties.items() if name not in unused}
@@ -71,7 +80,8 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
         faults.append(error)
     try:
         if listeners:
-            warnings += _set_addresses(result, listeners, has_tls="--tls" in given, has_sasl="--sasl" in given)
+            has_sasl = "--sasl" in given or bool(result.mechanisms)
+            warnings += _set_addresses(result, listeners, has_tls="--tls" in given, has_sasl=has_sasl)
     except ValueError as error:
         faults.append(error)
     source = "--set" if path is None else f"--config {path}"
@@ -82,6 +92,17 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
             write(sys.stderr, f"kproto {command.name}: {source}: {warning}\n")
     result.settings = checked(command, "--set", lambda: result.settings.with_assignments(assignments))
     return result
+
+
+def _set_sasl(result: Configuration, listeners: dict[str, str], properties: dict[str, str]) -> None:
+    """Set the mechanisms and users of a configuration, and remove their properties."""
+    from kproto_server.configuration.listeners import names_with_sasl
+    from kproto_server.configuration.sasl_properties import of_sasl, sasl_properties
+
+    with_sasl = names_with_sasl(listeners)
+    if with_sasl:
+        found = {name: properties.pop(name) for name in of_sasl(properties)}
+        result.mechanisms, result.users = sasl_properties(found, with_sasl)
 
 
 def _set_addresses(result: Configuration, given: dict[str, str], *, has_tls: bool, has_sasl: bool) -> list[str]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import Command, whole_number
-from kproto_server.commandline.broker_settings import checked, configuration, last
+from kproto_server.commandline.broker_settings import Configuration, checked, configuration, last
 from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, PROXY, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
 from kproto_server.configuration.key_stores import has_own_stores
@@ -58,7 +58,7 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
     if port_file is not None:
         _check_writable(SERVE, "--port-file", port_file)
     configured = configuration(SERVE, given, _kafka_version(SERVE, given), has_listeners=True)
-    broker = _broker(SERVE, given, configured.settings, default_log_level="info")
+    broker = _broker(SERVE, given, configured, default_log_level="info")
     bound = configured.bound or (DEFAULT_HOST, DEFAULT_PORT)
     host = last(given, "--host") or bound[0] or ALL_ADDRESSES
     return ServeOptions(
@@ -97,7 +97,7 @@ def run_options(words: Sequence[str]) -> RunOptions:
         raise RUN.error("nothing to run: write kproto run -- COMMAND")
     report = _report(RUN, given)
     configured = configuration(RUN, given, _kafka_version(RUN, given), has_listeners=False)
-    broker = _broker(RUN, given, configured.settings, default_log_level="warning")
+    broker = _broker(RUN, given, configured, default_log_level="warning")
     return RunOptions(
         command=tuple(command),
         broker=broker,
@@ -179,7 +179,7 @@ def _tls_of_proxy(given: Given) -> tuple[SecurityOptions | None, Settings]:
         if "--tls" not in given:
             raise PROXY.error(f"--set: {name} needs --tls auto")
     settings = checked(PROXY, "--set", lambda: Settings().with_assignments(given.get("--set", ())))
-    return _security(PROXY, given, settings)
+    return _security(PROXY, given, Configuration(settings))
 
 
 def address(command: Command, name: str, text: str, form: str) -> tuple[str, int]:
@@ -223,10 +223,10 @@ def _own_name(host: str) -> tuple[str, int] | None:
     return (name, 0)
 
 
-def _broker(command: Command, given: Given, settings: Settings, *, default_log_level: str) -> BrokerOptions:
+def _broker(command: Command, given: Given, configured: Configuration, *, default_log_level: str) -> BrokerOptions:
     from kproto_server.commandline.options import BrokerOptions
 
-    security, settings = _security(command, given, settings)
+    security, settings = _security(command, given, configured)
     return BrokerOptions(
         kafka_version=settings.kafka_version,
         settings=settings,
@@ -240,21 +240,24 @@ def _broker(command: Command, given: Given, settings: Settings, *, default_log_l
     )
 
 
-def _security(command: Command, given: Given, settings: Settings) -> tuple[SecurityOptions | None, Settings]:
+def _security(command: Command, given: Given, configured: Configuration) -> tuple[SecurityOptions | None, Settings]:
     """Return what the listeners have, and the settings with it."""
+    settings, mechanisms = configured.settings, configured.mechanisms
     names = SECURITY_NAMES & given.keys()
-    if not names and not settings.is_set("sasl.enabled.mechanisms") and not has_own_stores(settings):
+    if not (names or mechanisms or settings.is_set("sasl.enabled.mechanisms") or has_own_stores(settings)):
         return None, settings
     from kproto_server.broker.security import SecurityOptions
 
-    users: dict[str, str] = {}
+    users = dict(configured.users)
     for text in given.get("--user", []):
         name, colon, users[name] = text.partition(":")
         if not colon:  # the text may be the password
             raise command.error("--user: no password: write NAME:PASSWORD")
-    mechanisms = tuple(name.strip() for name in (last(given, "--sasl") or "").split(",") if name.strip())
+    if "--sasl" in given:
+        mechanisms = tuple(name.strip() for name in given["--sasl"][-1].split(",") if name.strip())
     options = SecurityOptions(last(given, "--tls"), last(given, "--tls-dir"), mechanisms, users)
-    return options, checked(command, ", ".join(sorted(names)) or "--set", lambda: options.checked(settings))
+    source = ", ".join(sorted(names)) or ("--config" if configured.mechanisms else "--set")
+    return options, checked(command, source, lambda: options.checked(settings))
 
 
 def _seed(command: Command, given: Given, settings: Settings) -> Seed | None:

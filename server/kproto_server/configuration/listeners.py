@@ -81,8 +81,7 @@ def listeners_of(properties: Mapping[str, str], *, has_tls: bool = False, has_sa
     faults: list[str] = []
     bound = _parsed(LISTENERS, properties, faults)
     advertised = _parsed(ADVERTISED, properties, faults)
-    protocols = dict(part.upper().partition(":")[::2] for part in _parts(properties.get(PROTOCOLS, "")))
-    controllers = [name.upper() for name in _parts(properties.get(CONTROLLERS, ""))]
+    protocols, controllers = _protocols(properties), _controllers(properties)
     found: list[Listener] = []
     for name in [name for name in {**bound, **advertised} if name not in controllers]:
         protocol = protocols.get(name, name)
@@ -101,6 +100,21 @@ def listeners_of(properties: Mapping[str, str], *, has_tls: bool = False, has_sa
         raise SettingError("\n".join(faults))
     names = {one.name for one in used}
     return Listeners(tuple(used), tuple(one.name for one in found if one.name not in names))
+
+
+def names_with_sasl(properties: Mapping[str, str]) -> list[str]:
+    """Return the names of the listeners with SASL, whether the broker has it or not."""
+    protocols, controllers = _protocols(properties), _controllers(properties)
+    names = [name for name in _parsed(LISTENERS, properties, []) if name not in controllers]
+    return [name for name in names if protocols.get(name, name) in WITH_SASL]
+
+
+def _protocols(properties: Mapping[str, str]) -> dict[str, str]:
+    return dict(part.upper().partition(":")[::2] for part in _parts(properties.get(PROTOCOLS, "")))
+
+
+def _controllers(properties: Mapping[str, str]) -> list[str]:
+    return [name.upper() for name in _parts(properties.get(CONTROLLERS, ""))]
 
 
 def _is_possible(protocol: str, *, has_tls: bool, has_sasl: bool) -> bool:

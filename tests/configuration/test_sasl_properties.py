@@ -1,0 +1,80 @@
+"""SASL in Kafka's server.properties becomes that of the broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto_server.configuration.sasl_properties import of_sasl, sasl_properties
+from kproto_server.configuration.setting_table import SettingError
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+OF_CLIENT = "listener.name.client.plain.sasl.jaas.config"
+OF_OTHER = "listener.name.other.plain.sasl.jaas.config"
+
+
+@pytest.mark.parametrize(
+    ("jaas_config", "users"),
+    [
+        (f'{PLAIN} username="admin" password="a" user_admin="a" user_alice="alice-secret";', ["admin", "alice"]),
+        (f"{PLAIN} user_alice = 'alice-secret' ;", ["alice"]),
+        (f"{PLAIN}\n  user_alice=alice-secret\n;", ["alice"]),
+        (f'{PLAIN} password=";" user_=x;', [""]),
+        (f"{PLAIN};", []),
+    ],
+)
+def test_users_of_plain(jaas_config: str, users: list[str]) -> None:
+    found = sasl_properties({"sasl.enabled.mechanisms": "PLAIN", OF_CLIENT: jaas_config}, ["CLIENT"])
+    assert found.mechanisms == ("PLAIN",)
+    assert list(found.users) == users
+    assert found.users.get("alice", "alice-secret") == "alice-secret"
+
+
+def test_backslashes_and_semicolons_in_passwords() -> None:
+    jaas_config = f"""{PLAIN} user_a="a;\\"b\\\\" user_b='=\\'';"""
+    assert sasl_properties({OF_CLIENT: jaas_config}, ["CLIENT"]).users == {"a": 'a;"b\\', "b": "='"}
+
+
+@pytest.mark.parametrize(
+    "jaas_config",
+    ["", PLAIN, f"{PLAIN} user_a;", f'{PLAIN} user_a="b', f"{PLAIN}; {PLAIN};", "PlainLoginModule user_a=b;"],
+)
+def test_what_is_no_login_module(jaas_config: str) -> None:
+    with pytest.raises(SettingError, match="is no login module: write CLASS required"):
+        sasl_properties({OF_CLIENT: jaas_config}, ["CLIENT"])
+
+
+def test_the_mechanisms_of_a_listener_take_precedence() -> None:
+    properties = {
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-512, PLAIN",
+    }
+    assert sasl_properties(properties, ["CLIENT"]).mechanisms == ("SCRAM-SHA-512", "PLAIN")
+    assert sasl_properties({}, ["CLIENT"]).mechanisms == ()
+
+
+def test_listeners_that_differ_are_refused() -> None:
+    properties = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.other.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        OF_CLIENT: f"{PLAIN} user_alice=a;",
+        OF_OTHER: f"{PLAIN} user_alice=b;",
+    }
+    with pytest.raises(SettingError) as raised:
+        sasl_properties(properties, ["CLIENT", "OTHER"])
+    assert str(raised.value).splitlines() == [
+        "listener.name.other.sasl.enabled.mechanisms differs from sasl.enabled.mechanisms: kproto has the same "
+        "mechanisms in all listeners",
+        f"{OF_OTHER} differs from {OF_CLIENT}: kproto has the same users in all listeners",
+    ]
+    properties |= {"listener.name.other.sasl.enabled.mechanisms": "PLAIN", OF_OTHER: properties[OF_CLIENT]}
+    assert sasl_properties(properties, ["CLIENT", "OTHER"]).users == {"alice": "a"}
+
+
+def test_the_names_of_sasl() -> None:
+    others = ["listener.name.client.ssl.keystore.location", "sasl.kerberos.service.name", "sasl.jaas.config"]
+    of_listener = "listener.name.client.sasl.enabled.mechanisms"
+    assert of_sasl(["sasl.enabled.mechanisms", of_listener, OF_CLIENT, *others]) == {
+        "sasl.enabled.mechanisms",
+        of_listener,
+        OF_CLIENT,
+    }
