@@ -5,8 +5,8 @@ Theory of operation
 librdkafka runs the callbacks of a rebalance only within its poll, and the members that join wait for them. So the
 thread polls at least every `TICK_S`, and keeps the fetched records. While these are full, it takes one record in each
 poll. When they exceed their limit by a margin, as none is taken for some seconds, the partitions are paused: then
-librdkafka's poll returns no record. A pause costs much: librdkafka drops what it has fetched of the partitions, and after
-`resume` it may fetch nothing for a second.
+librdkafka's poll returns no record. A pause costs much: librdkafka drops what it has fetched of the partitions, and may
+fetch nothing for a second after they are resumed.
 
 librdkafka takes these polls for polls of the user, and would keep a member whose user hangs. So the thread itself
 measures the time since the user's last request: after ``max.poll.interval.ms`` the member leaves the group. The next

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter, ne
+from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -20,6 +21,10 @@ ERROR_OF, POSITION_OF = Message.error, attrgetter("offset")
 """Called for each record, or position, by functions in C."""
 POSITIONS_MAX = 32
 """Most partitions whose positions are compared after a fetch: a pass over 500 records costs as much as 50 positions."""
+
+SILENCE_MAX_S = 30.0
+"""Longest wait for a record: a client may forget all brokers while they restart, and then it never connects again
+(librdkafka's issue 5301)."""
 
 
 class Consumer2Failed(KprotoError):
@@ -55,6 +60,9 @@ class Consumer2:
         """All partitions since the consumer was created; empty if `_is_one_run` may not compare their positions."""
         self._positions: list[int] = []
         """Their positions after the last comparison."""
+        self._paused: set[PartitionKey] = set()
+        self._silent_since: float | None = None
+        """The first of the fetches without a message, on the monotonic clock."""
 
     @property
     def is_open(self) -> bool:
@@ -82,23 +90,28 @@ class Consumer2:
             self._consumer.resume(to_topic_partitions(removed))  # librdkafka would keep them paused
             self._consumer.incremental_unassign(to_topic_partitions(removed))
             self._partitions.difference_update(removed)
+            self._paused.difference_update(removed)
             self._compared = []  # librdkafka forgets the position of a partition whose records it may still return
         if close and not self._partitions:
             self.close()
 
     def pause(self, partitions: Collection[PartitionKey]) -> None:
         if self._consumer is not None:
-            self._consumer.pause(to_topic_partitions(self._partitions.intersection(partitions)))
+            paused = self._partitions.intersection(partitions)
+            self._paused.update(paused)
+            self._consumer.pause(to_topic_partitions(paused))
 
     def resume(self, partitions: Collection[PartitionKey]) -> None:
         if self._consumer is not None:
+            self._paused.difference_update(partitions)
             self._consumer.resume(to_topic_partitions(self._partitions.intersection(partitions)))
 
     def fetch(self, count: int, wait_s: float) -> Fetched:
         """Return up to `count` fetched records; wait up to `wait_s` for the first one.
 
         Raises:
-            Consumer2Failed: the librdkafka consumer is closed or has a fatal error.
+            Consumer2Failed: the librdkafka consumer is closed, has a fatal error, or has returned nothing for
+                `SILENCE_MAX_S` although partitions are not paused.
         """
         fetched = Fetched()
         if self._consumer is None:
@@ -111,6 +124,10 @@ class Consumer2:
                 messages = [] if first is None else [first, *self._consumer.consume(count - 1, 0)]
         except RuntimeError as error:  # the consumer is closed
             raise Consumer2Failed(str(error)) from error
+        if messages:
+            self._silent_since = None
+        else:
+            self._check_silence()
         if any(map(ERROR_OF, messages)):
             for message in messages:
                 self._note_error(message, fetched)
@@ -123,8 +140,17 @@ class Consumer2:
             fetched.runs = [run for run in runs if run[0] in self._partitions]
         return fetched
 
+    def _check_silence(self) -> None:
+        now = monotonic()
+        if self._silent_since is None or self._paused == self._partitions:
+            self._silent_since = now
+        elif now >= self._silent_since + SILENCE_MAX_S:
+            raise Consumer2Failed(f"no record for {SILENCE_MAX_S:.0f} s")
+
     def close(self) -> None:
         self._partitions.clear()
+        self._paused.clear()
+        self._silent_since = None
         self._topics.clear()
         self._compared = []
         consumer, self._consumer = self._consumer, None
