@@ -26,6 +26,7 @@ def test_users_of_plain(jaas_config: str, users: list[str]) -> None:
     found = sasl_properties({"sasl.enabled.mechanisms": "PLAIN", OF_CLIENT: jaas_config}, ["CLIENT"])
     assert found.mechanisms == ("PLAIN",)
     assert list(found.users) == users
+    assert "secret" not in repr(found)
     assert found.users.get("alice", "alice-secret") == "alice-secret"
 
 

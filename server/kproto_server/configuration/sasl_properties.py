@@ -30,6 +30,9 @@ class SaslProperties(NamedTuple):
     users: dict[str, str]
     """Passwords by name."""
 
+    def __repr__(self) -> str:
+        return f"SaslProperties(mechanisms={self.mechanisms!r}, users={list(self.users)})"
+
 
 def of_sasl(properties: Iterable[str]) -> set[str]:
     """Return the names that `sasl_properties` reads, of listeners without SASL, too."""
@@ -67,9 +70,9 @@ def sasl_properties(properties: Mapping[str, str], listeners: Iterable[str]) -> 
 
 def _different(kind: str, values: Mapping[str, object]) -> list[str]:
     """Return the fault of properties that differ."""
-    first = next(iter(values), None)
-    others = [name for name, value in values.items() if value != values[first or name]]
-    return [f"{one} differs from {first}: kproto has the same {kind} in all listeners" for one in others[:1]]
+    names = list(values)
+    different = [name for name in names if values[name] != values[names[0]]]
+    return [f"{one} differs from {names[0]}: kproto has the same {kind} in all listeners" for one in different[:1]]
 
 
 def _users(jaas_config: str) -> dict[str, str]:
