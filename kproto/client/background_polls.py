@@ -3,10 +3,10 @@
 Theory of operation
 -------------------
 librdkafka runs the callbacks of a rebalance only within its poll, and the members that join wait for them. So the
-thread polls at least every `TICK_S`, and keeps the fetched records. While these are full, it takes one record in each
-poll. When they exceed their limit by a margin, as none is taken for some seconds, the partitions are paused: then
-librdkafka's poll returns no record. A pause costs much: librdkafka drops what it has fetched of the partitions, and may
-fetch nothing for a second after they are resumed.
+thread polls at least every `TICK_S`, and keeps the fetched records. While these are full, it polls every `FULL_TICK_S`
+and takes one record each time. If they are full for `PAUSE_AFTER_S`, the partitions are paused: then librdkafka's poll
+returns no record. A pause costs much: librdkafka drops what it has fetched of the partitions, and may fetch nothing for
+a second after they are resumed.
 
 librdkafka takes these polls for polls of the user, and would keep a member whose user hangs. So the thread itself
 measures the time since the user's last request: after ``max.poll.interval.ms`` the member leaves the group. The next
@@ -49,7 +49,11 @@ logger: logging.Logger = logging.getLogger("kproto.client")
 POLL_WAIT_S = 0.05
 """Longest call of librdkafka's poll, and so the longest wait of a call."""
 TICK_S = 0.05
-"""Longest time without a poll."""
+"""Longest time without a poll, unless the fetched records are full."""
+FULL_TICK_S = 0.5
+"""The same while they are full, and partitions are not paused."""
+PAUSE_AFTER_S = 5.0
+"""How long they are full before partitions are paused: a resume costs up to a second."""
 FETCH_NOW_MAX = 1000
 """Most records that are fetched at once in the event loop, which takes half a millisecond."""
 MAX_POLL_INTERVAL = "max.poll.interval.ms"
@@ -109,6 +113,8 @@ class BackgroundPolls:
         """When the member left the group, because there was no request; None while it has not."""
         self._held: set[PartitionKey] = set()
         """Paused by this object, as the fetched records are full."""
+        self._full_since: float | None = None
+        """Since when the fetched records are full, on the monotonic clock; None while they are not."""
         self._has_revoked = False
         """Whether partitions were revoked within the current poll."""
 
@@ -348,7 +354,8 @@ class BackgroundPolls:
             with self._lock:
                 self._wake()
                 if not self._waiting:
-                    self._changed.wait_for(lambda: self._is_requested or self._calls or self._is_closing, TICK_S)
+                    tick_s = TICK_S if self._full_since is None or self._held else FULL_TICK_S
+                    self._changed.wait_for(lambda: self._is_requested or self._calls or self._is_closing, tick_s)
         try:
             with self._turn:  # `fetch_now` does nothing any more
                 try:
@@ -383,8 +390,9 @@ class BackgroundPolls:
         with self._lock:
             room = self.records.room(max((count for count, _ in self._waiting.values()), default=0))
             is_low = self.records.is_low
-            is_full = room <= -self.records.margin
-        if is_full:
+        now = monotonic()
+        self._full_since = None if room > 0 else (self._full_since or now)
+        if self._full_since is not None and now >= self._full_since + PAUSE_AFTER_S:
             self._hold()
         elif is_low or is_waited_for:
             self._resume(self._held)

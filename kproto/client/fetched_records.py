@@ -20,8 +20,6 @@ RECORDS_MAX = 2000
 """Most records to fetch ahead. More are only fetched for a request of more records."""
 BYTES_MAX = 16 << 20
 """Size limit of the records that are fetched ahead, by the mean size of the last fetch."""
-MARGIN_PARTS = 50
-"""The limit is exceeded by up to one of so many parts of it."""
 SIZES_EVERY = 16
 """The mean size of fetched records is that of each sixteenth: the size of a record takes longer than its delivery."""
 UNSORTED_MAX = 500
@@ -71,11 +69,6 @@ class FetchedRecords:
     def room(self, requested: int = 0) -> int:
         """Return how many more records to fetch, for a request of this many."""
         return max(self._limit, requested) - len(self)
-
-    @property
-    def margin(self) -> int:
-        """How many records the limit is exceeded by, at most."""
-        return self._limit // MARGIN_PARTS
 
     def has(self, count: int) -> bool:
         """Whether a request of this many records can be met, or has to raise an exception."""

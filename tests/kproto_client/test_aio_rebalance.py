@@ -131,6 +131,7 @@ async def test_a_member_that_waits_for_records_stays(kafka: KafkaFixture) -> Non
 
 async def test_full_buffers_do_not_stop_the_polls(kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """The partitions are paused meanwhile; a partition that the user has paused stays paused."""
+    monkeypatch.setattr(background_polls, "PAUSE_AFTER_S", 0)
     monkeypatch.setattr(fetched_records, "RECORDS_MAX", 10)
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 60, 3)
     paused = TopicPartition(topic, 2, 0)
@@ -160,24 +161,19 @@ async def test_full_buffers_pause_partitions_only_if_no_record_is_taken_for_long
     kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """librdkafka drops what it has fetched of a paused partition, and after a resume it may fetch nothing for 1 s."""
-    monkeypatch.setattr(background_polls, "TICK_S", 0.001)
-    monkeypatch.setattr(fetched_records, "RECORDS_MAX", 500)
-    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 600)
-    lengths: list[int] = []
+    monkeypatch.setattr(background_polls, "FULL_TICK_S", 0.001)
+    monkeypatch.setattr(background_polls, "PAUSE_AFTER_S", LIMIT_S)
+    monkeypatch.setattr(fetched_records, "RECORDS_MAX", 20)
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 60)
     async with Consumer(kafka.config(group, **MANUAL)) as consumer:
-        pause = consumer._consumer.pause
-
-        def noted(partitions: list[TopicPartition]) -> None:
-            lengths.append(len(consumer._polls.records))
-            pause(partitions)
-
-        monkeypatch.setattr(consumer._consumer, "pause", noted)
         await consumer.subscribe([topic])
         offsets = [(await take(consumer))[1]]
-        await until(lambda: bool(lengths), "a pause")
-        assert lengths == [500 + 500 // fetched_records.MARGIN_PARTS]
-        offsets += [(await take(consumer))[1] for _ in range(599)]
-    assert offsets == list(range(600))
+        await until(lambda: len(consumer._polls.records) > 30, "ten polls with full buffers")
+        assert not consumer._polls._held
+        monkeypatch.setattr(background_polls, "PAUSE_AFTER_S", 0)
+        await until(lambda: bool(consumer._polls._held), "paused partitions")
+        offsets += [(await take(consumer))[1] for _ in range(59)]
+    assert offsets == list(range(60))
 
 
 async def test_exceptions_of_callbacks_are_raised_and_lose_no_record(kafka: KafkaFixture) -> None:
