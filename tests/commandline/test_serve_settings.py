@@ -94,6 +94,8 @@ def test_server_properties_have_the_mechanisms_and_the_users_of_sasl(tmp_path: P
     with kproto_started("serve", "--config", str(config)) as process:
         port_of(process)
         servers = line_of(process).rpartition(" ")[2]
+        assert line_of(process) == "kproto: security protocol SASL_PLAINTEXT"
+        assert servers in settings_of_clients(process)
         assert logged_in(servers, "alice", "alice-secret")
         assert not logged_in(servers, "alice", "admin-secret")
         assert not logged_in(servers, "admin", "broker-secret")
@@ -106,6 +108,14 @@ def test_server_properties_have_the_mechanisms_and_the_users_of_sasl(tmp_path: P
         assert not logged_in(servers, "alice", "alice-secret")
         assert logged_in(servers, "bob", "bob-secret", "SCRAM-SHA-256")
         assert "listener.name.client.plain.sasl.jaas.config" in ended(process)
+
+
+def settings_of_clients(process: Process) -> str:
+    """Return what is printed before the settings of the last client."""
+    lines = []
+    while (line := line_of(process)) != "# kafkajs":
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def logged_in(servers: str, user: str, password: str, mechanism: str = "PLAIN") -> bool:

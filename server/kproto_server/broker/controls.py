@@ -126,6 +126,7 @@ class BrokerControls:
         self.run(lambda server: server.nodes.start(node_id))
 
 
-def bootstrap_servers(nodes: Iterable[Node]) -> str:
-    """Return ``HOST:PORT`` of nodes, comma-separated."""
-    return ",".join(f"{bracketed(node.host)}:{node.port}" for node in nodes)
+def bootstrap_servers(nodes: Iterable[Node], listener: str = "") -> str:
+    """Return ``HOST:PORT`` of a listener of nodes, comma-separated; by default of the main one."""
+    addresses = (node.address(listener) for node in nodes)
+    return ",".join(f"{bracketed(host)}:{port}" for host, port in addresses)

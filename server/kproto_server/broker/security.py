@@ -161,11 +161,6 @@ class Security:
         validate, tokens = self._validate, server.state.cluster.delegation_tokens
         return lambda: Authentication(users, rules, lambda: secrets.token_urlsafe(NONCE_BYTES), validate, tokens)
 
-    @property
-    def is_plaintext(self) -> bool:
-        """Whether the main listener has neither TLS nor SASL."""
-        return self._main_protocol == PLAINTEXT
-
     def access(
         self, servers: str, user: str | None = None, mechanism: str | None = None, protocol: str | None = None
     ) -> Access:
@@ -213,15 +208,16 @@ class Security:
             raise UsageError(f"no settings for {client!r}: give one of {', '.join(CLIENTS)}")
         return settings(self.access(servers, user, mechanism, protocol))
 
-    def shown(self, servers: str, login: Login | None = None) -> str:
+    def shown(self, servers: str, login: Login | None = None, protocol: str | None = None) -> str:
         """Return the settings of all client libraries for people to copy; nothing for PLAINTEXT.
 
         Args:
             login: to another broker behind this one; None: there is none.
+            protocol: of the listener; None: of the main one.
         """
-        if self.is_plaintext or tuple(self._options.mechanisms) == (OAUTHBEARER,):
+        if (protocol or self._main_protocol) == PLAINTEXT or tuple(self._options.mechanisms) == (OAUTHBEARER,):
             return ""
-        access = self.access(servers)
+        access = self.access(servers, protocol=protocol)
         if login is not None:
             access = access._replace(login=login)
         files = "" if access.files is None else f"; certificates and keys in {access.files.directory}"
