@@ -54,7 +54,9 @@ controller.listener.names=CONTROLLER
 listener.name.client.sasl.enabled.mechanisms=PLAIN
 listener.name.client.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
   username="admin" password="broker-secret" user_admin="admin-secret" user_alice="alice-secret";
+listener.name.internal.plain.sasl.jaas.config=PlainLoginModule required user_carol="carol-secret";
 """
+NAMED = "process.roles, listener.name.internal.plain.sasl.jaas.config"
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
 IGNORED = (
     "process.roles, controller.quorum.bootstrap.servers, "
@@ -100,7 +102,7 @@ def test_server_properties_have_the_mechanisms_and_the_users_of_sasl(tmp_path: P
         assert not logged_in(servers, "alice", "admin-secret")
         assert not logged_in(servers, "admin", "broker-secret")
         err = ended(process)
-    assert err.splitlines()[0] == f"kproto serve: --config {config}: these settings mean nothing here: process.roles"
+    assert err.splitlines()[0] == f"kproto serve: --config {config}: these settings mean nothing here: {NAMED}"
     words = ("--sasl", "SCRAM-SHA-256", "--user", "bob:bob-secret")
     with kproto_started("serve", "--config", str(config), *words) as process:
         port_of(process)

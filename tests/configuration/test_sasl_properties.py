@@ -74,7 +74,7 @@ def test_listeners_that_differ_are_refused() -> None:
 def test_the_names_of_sasl() -> None:
     others = ["listener.name.client.ssl.keystore.location", "sasl.kerberos.service.name", "sasl.jaas.config"]
     of_listener = "listener.name.client.sasl.enabled.mechanisms"
-    assert of_sasl(["sasl.enabled.mechanisms", of_listener, OF_CLIENT, *others]) == {
+    assert of_sasl(["sasl.enabled.mechanisms", of_listener, OF_CLIENT, OF_OTHER, *others], ["CLIENT"]) == {
         "sasl.enabled.mechanisms",
         of_listener,
         OF_CLIENT,

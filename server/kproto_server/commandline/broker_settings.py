@@ -97,12 +97,17 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
 def _set_sasl(result: Configuration, listeners: dict[str, str], properties: dict[str, str]) -> None:
     """Set the mechanisms and users of a configuration, and remove their properties."""
     from kproto_server.configuration.listeners import names_with_sasl
-    from kproto_server.configuration.sasl_properties import of_sasl, sasl_properties
 
     with_sasl = names_with_sasl(listeners)
-    if with_sasl:
-        found = {name: properties.pop(name) for name in of_sasl(properties)}
-        result.mechanisms, result.users = sasl_properties(found, with_sasl)
+    if not with_sasl:
+        return
+    from kproto_server.configuration.sasl_properties import of_sasl, sasl_properties
+
+    found = sasl_properties(properties, with_sasl)
+    if found.mechanisms:
+        result.mechanisms, result.users = found
+        for name in of_sasl(properties, with_sasl):
+            del properties[name]
 
 
 def _set_addresses(result: Configuration, given: dict[str, str], *, has_tls: bool, has_sasl: bool) -> list[str]:

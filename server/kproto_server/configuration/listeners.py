@@ -110,11 +110,11 @@ def names_with_sasl(properties: Mapping[str, str]) -> list[str]:
 
 
 def _protocols(properties: Mapping[str, str]) -> dict[str, str]:
-    return dict(part.upper().partition(":")[::2] for part in _parts(properties.get(PROTOCOLS, "")))
+    return dict(part.upper().partition(":")[::2] for part in parts(properties.get(PROTOCOLS, "")))
 
 
 def _controllers(properties: Mapping[str, str]) -> list[str]:
-    return [name.upper() for name in _parts(properties.get(CONTROLLERS, ""))]
+    return [name.upper() for name in parts(properties.get(CONTROLLERS, ""))]
 
 
 def _is_possible(protocol: str, *, has_tls: bool, has_sasl: bool) -> bool:
@@ -139,7 +139,7 @@ def _missing(found: Iterable[Listener], used: Iterable[Listener], *, has_tls: bo
 
 def _parsed(setting: str, properties: Mapping[str, str], faults: list[str]) -> dict[str, Address]:
     found: dict[str, Address] = {}
-    for part in _parts(properties.get(setting, "")):
+    for part in parts(properties.get(setting, "")):
         name, separator, address = part.partition("://")
         host, colon, port = address.rpartition(":")
         if not (name and separator and colon and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
@@ -151,5 +151,6 @@ def _parsed(setting: str, properties: Mapping[str, str], faults: list[str]) -> d
     return found
 
 
-def _parts(text: str) -> list[str]:
+def parts(text: str) -> list[str]:
+    """Return the parts of a list with commas between, without blanks and empty parts."""
     return [part.strip() for part in text.split(",") if part.strip()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto_server.configuration.listeners import parts
 from kproto_server.configuration.setting_table import SettingError
 from kproto_server.configuration.settings import OF_LISTENER
 
@@ -34,12 +35,13 @@ class SaslProperties(NamedTuple):
         return f"SaslProperties(mechanisms={self.mechanisms!r}, users={list(self.users)})"
 
 
-def of_sasl(properties: Iterable[str]) -> set[str]:
-    """Return the names that `sasl_properties` reads, of listeners without SASL, too."""
+def of_sasl(properties: Iterable[str], listeners: Iterable[str]) -> set[str]:
+    """Return the names that are about mechanisms and users of these listeners."""
+    own = tuple(f"{OF_LISTENER}{listener.lower()}." for listener in listeners)
     return {
         name
         for name in properties
-        if name == MECHANISMS or (name.startswith(OF_LISTENER) and name.endswith((f".{MECHANISMS}", f".{JAAS_CONFIG}")))
+        if name == MECHANISMS or (name.startswith(own) and name.endswith((f".{MECHANISMS}", f".{JAAS_CONFIG}")))
     }
 
 
@@ -55,7 +57,7 @@ def sasl_properties(properties: Mapping[str, str], listeners: Iterable[str]) -> 
     for listener in listeners:
         own = f"{OF_LISTENER}{listener.lower()}."
         name = f"{own}{MECHANISMS}" if f"{own}{MECHANISMS}" in properties else MECHANISMS
-        mechanisms[name] = tuple(one.strip() for one in properties.get(name, "").split(",") if one.strip())
+        mechanisms[name] = tuple(parts(properties.get(name, "")))
         jaas = f"{own}plain.{JAAS_CONFIG}"
         if jaas in properties:
             try:
