@@ -21,7 +21,6 @@ ERROR_OF, POSITION_OF = Message.error, attrgetter("offset")
 """Called for each record, or position, by functions in C."""
 POSITIONS_MAX = 32
 """Most partitions whose positions are compared after a fetch: a pass over 500 records costs as much as 50 positions."""
-
 SILENCE_MAX_S = 30.0
 """Longest wait for a record: a client may forget all brokers while they restart, and then it never connects again
 (librdkafka's issue 5301)."""

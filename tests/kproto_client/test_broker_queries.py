@@ -11,10 +11,8 @@ from confluent_kafka import Consumer, KafkaException
 from kproto.client import configuration
 from kproto.client.broker_queries import BrokerQueries, committed, partitions_of_topic
 from kproto_server import Broker
-from tests.kproto_client.kafka_fixture import KafkaFixture
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture
 from tests.waiting import wait_until
-
-LIMIT_S = 30.0
 
 
 def test_a_client_is_replaced_after_a_query_without_a_response(monkeypatch: pytest.MonkeyPatch) -> None:

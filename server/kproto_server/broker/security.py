@@ -83,6 +83,11 @@ def protocols_of(listeners: Sequence[Listener]) -> dict[str, str]:
     return {one.name if index else "": one.protocol for index, one in enumerate(listeners)}
 
 
+def first_secured(protocols: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return name and protocol of the first listener with TLS or SASL; by default of the main one."""
+    return next((one for one in protocols.items() if one[1] != PLAINTEXT), ("", None))
+
+
 class Security:
     """The security of one broker. Owns the files of TLS; `close` removes them if they are temporary."""
 

@@ -16,15 +16,14 @@ from kproto.errors import UsageError
 from kproto_server.commandline import output_file
 from kproto_server.commandline.descriptors import raise_limit
 from kproto_server.commandline.output import write
-from kproto_server.configuration.listeners import PLAINTEXT, bracketed
+from kproto_server.configuration.listeners import bracketed
 from kproto_server.network.listening import open_sockets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from kproto_server.broker.open_listeners import OpenListener
     from kproto_server.commandline.options import ServeOptions
-    from kproto_server.configuration.listeners import Listener
     from kproto_server.network.node_listener import NodeSockets
     from kproto_server.network.server import Server
 
@@ -92,11 +91,13 @@ def _serve(options: ServeOptions) -> int:
         broker.seed.begin(server)
     security = None
     if broker.security is not None:
-        from kproto_server.broker.security import Security, protocols_of
+        from kproto_server.broker.security import Security, first_secured, protocols_of
 
         hosts = [options.host, advertised.host, *(one.advertised.host for one in others)]
         security = Security(broker.security, hosts, broker.settings)
-        security.apply(server, protocols_of(options.listeners))
+        protocols = protocols_of(options.listeners)
+        security.apply(server, protocols)
+        printed_listener, printed_protocol = first_secured(protocols)
     if not options.quiet:
         for line in (*server.state.notes(), *_open_to_others(options)):
             write(sys.stderr, f"kproto: {line}\n")
@@ -132,8 +133,8 @@ def _serve(options: ServeOptions) -> int:
             if security is not None:
                 from kproto_server.broker.controls import bootstrap_servers
 
-                name, protocol = _first_secured(options.listeners)
-                write(sys.stdout, security.shown(bootstrap_servers(nodes.values(), name), protocol=protocol))
+                servers = bootstrap_servers(nodes.values(), printed_listener)
+                write(sys.stdout, security.shown(servers, protocol=printed_protocol))
             if control is not None:
                 write(sys.stdout, f"kproto: control API at {control.shown(has_file=files[-1].path is not None)}\n")
         if not all(file.write() for file in files):
@@ -156,13 +157,6 @@ def _serve(options: ServeOptions) -> int:
 
     reported = report_on(server.observations, broker, options.report, "serve")
     return exit_code or reported
-
-
-def _first_secured(listeners: Sequence[Listener]) -> tuple[str, str | None]:
-    """Return name and protocol of the first listener with TLS or SASL; the main one has no name."""
-    from kproto_server.broker.security import protocols_of
-
-    return next((one for one in protocols_of(listeners).items() if one[1] != PLAINTEXT), ("", None))
 
 
 def _open_to_others(options: ServeOptions) -> list[str]:
