@@ -69,7 +69,12 @@ def check(command: str, tools: Path, folder: Path) -> str | None:
         name: str(folder / name.lower()) for name in ("PIPX_HOME", "PIPX_BIN_DIR", "UV_CACHE_DIR", "XDG_CACHE_HOME")
     }
     search = [own / "bin", places["PIPX_BIN_DIR"], folder, tools / "tools" / "bin", os.environ["PATH"]]
-    environment = {**os.environ, **places, "PATH": os.pathsep.join(map(str, search))}
+    environment = {
+        **os.environ,
+        **places,
+        "PATH": os.pathsep.join(map(str, search)),
+        "PIP_NO_COMPILE": "no",  # pip's option --no-compile: most of what it would compile is never imported
+    }
     environment.pop("PYTHONPATH", None)
     began = time.monotonic()
     words = ["bash", "-euo", "pipefail", "-c", command]

@@ -19,8 +19,8 @@ from kproto.message import Message
 from kproto.messages import APIS
 from kproto.runtime import BULK_READ_MIN, PACK_MIN
 
-EXAMPLES = settings().max_examples // 12
-"""Examples for each of the many layouts: 8 by default."""
+EXAMPLES = settings().max_examples // 20
+"""Examples for each of the many layouts: 5 by default."""
 
 LAYOUTS: tuple[tuple[type[Message], int], ...] = tuple(
     (cls, version)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,12 +16,7 @@ from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.runtime import PACK_MAX, PACK_MIN
 from tests.codec.bodies import Source, each_source
-from tests.codec.strategies import EXAMPLES, LAYOUTS, Edges, array_paths, edges, messages, with_array_size
-
-each_layout = pytest.mark.parametrize(
-    ("cls", "version"), LAYOUTS, ids=[f"{cls.__name__} v{version}" for cls, version in LAYOUTS]
-)
-
+from tests.codec.strategies import EXAMPLES, Edges, array_paths, edges, messages, with_array_size
 
 def check(cls: type[Message], version: int, value: Any, before: bytes = b"", after: bytes = b"") -> None:
     """Check that both codecs encode the same bytes, and decode them from between other bytes."""
@@ -55,8 +49,9 @@ def test_any_value_is_encoded_and_decoded(source: Source, data: st.DataObject) -
     check(cls, version, value, data.draw(st.binary(max_size=3)), data.draw(st.binary(max_size=20)))
 
 
-@each_layout
-def test_edge_cases_are_encoded_and_decoded(cls: type[Message], version: int) -> None:
+@each_source
+def test_edge_cases_are_encoded_and_decoded(source: Source) -> None:
+    cls, version, _ = source
     for edge in edges():
         check(cls, version, edge.of(cls, version))
 

@@ -30,18 +30,20 @@ TWO_MEMBERS = """
 import os, threading
 from kafka import KafkaConsumer
 servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
-is_alone, are_two, owned = threading.Event(), threading.Barrier(2), {}
+is_alone, have_committed, owned, have_one = threading.Event(), threading.Barrier(2), {}, set()
 
 def consume(number):
     consumer = KafkaConsumer("orders", bootstrap_servers=servers, client_id=f"member-{number}", group_id="pair",
                              heartbeat_interval_ms=100, enable_auto_commit=False, auto_offset_reset="earliest")
-    while owned != {1: 1, 2: 1}:  # each polls until both have one: a member that waits would hold up a rebalance
+    while len(have_one) < 2:  # a member that waits would hold up a rebalance, and there may be one more
         consumer.poll(100)
         owned[number] = len(consumer.assignment())
         if owned[number] == 2:
             is_alone.set()
-    are_two.wait(30)
+        if owned == {1: 1, 2: 1}:
+            have_one.add(number)
     consumer.commit()
+    have_committed.wait(30)
     consumer.close()
 
 threads = [threading.Thread(target=consume, args=(number,)) for number in (1, 2)]

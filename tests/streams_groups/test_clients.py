@@ -27,8 +27,8 @@ SOURCE = Path(__file__).parent / "java" / "WordCounter.java"
 ROCKSDB = "7.9.2"
 LIMIT_S = 90.0
 WORDS = ("a", "b", "c")
-RELEASES = ("4.2.2", "4.3.1")
-"""Of Kafka Streams; no registry has 4.4.0."""
+PAIRS = (("kproto 4.2", "4.2.2"), ("kproto latest", "4.3.1"), (f"kafka {NEWEST}", "4.3.1"))
+"""A broker and the release of Kafka Streams; no registry has 4.4.0."""
 GROUP = "words"
 SETTINGS = {
     "group.streams.session.timeout.ms": "3000",
@@ -105,7 +105,7 @@ class Described:
         wait_until(is_so, f"members with {task_counts} tasks")
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(("streams_broker", "release"), PAIRS, indirect=["streams_broker"])
 def test_streams_count_each_word_once(release: str, tmp_path: Path, streams_broker: str) -> None:
     """One instance is killed and starts again, a second one joins and leaves: each word is counted once."""
     address = streams_broker
@@ -133,7 +133,7 @@ def test_streams_count_each_word_once(release: str, tmp_path: Path, streams_brok
     assert found == {word: list(range(1, 201)) for word in WORDS}
 
 
-@pytest.fixture(params=["kproto 4.2", "kproto latest", f"kafka {NEWEST}"])
+@pytest.fixture
 def streams_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     from kproto_server.broker.broker import Broker
 
