@@ -18,6 +18,7 @@ from kproto.runtime import PACK_MAX, PACK_MIN
 from tests.codec.bodies import Source, each_source
 from tests.codec.strategies import EXAMPLES, Edges, array_paths, edges, messages, with_array_size
 
+
 def check(cls: type[Message], version: int, value: Any, before: bytes = b"", after: bytes = b"") -> None:
     """Check that both codecs encode the same bytes, and decode them from between other bytes."""
     reference, generated = InterpretedCodec(cls, version), message_codec(cls, version)

@@ -272,3 +272,12 @@ class TestKproto:
             [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
         )
         assert heavy & (set(done.stdout.split()) - set(before.stdout.split())) == set()
+
+    def test_a_broker_without_tls_imports_no_cryptography(self) -> None:
+        """The import takes a tenth of the time of a start."""
+        program = (
+            "import sys; from kproto_server.commandline import cli; cli.main(['run', '--', 'true']); "
+            "print(*sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert not [name for name in done.stdout.split() if name.startswith("cryptography")]

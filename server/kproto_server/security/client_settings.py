@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.security.certificates import PASSWORD
 from kproto_server.security.sasl import PLAIN
 
 if TYPE_CHECKING:
@@ -58,14 +57,14 @@ def java(access: Access) -> str:
         lines += [
             "ssl.truststore.type=PKCS12",
             f"ssl.truststore.location={files.trust_store_file}",
-            f"ssl.truststore.password={PASSWORD}",
+            f"ssl.truststore.password={files.password}",
         ]
     if files is not None and access.has_certificate:
         lines += [
             "ssl.keystore.type=PKCS12",
             f"ssl.keystore.location={files.client_key_store_file}",
-            f"ssl.keystore.password={PASSWORD}",
-            f"ssl.key.password={PASSWORD}",
+            f"ssl.keystore.password={files.password}",
+            f"ssl.key.password={files.password}",
         ]
     if login is not None:
         escaped = login.jaas.replace("\\", "\\\\")  # properties have escapes of their own
@@ -208,7 +207,7 @@ def variables(access: Access) -> dict[str, str]:
             "KAFKA_SSL_CA_LOCATION": str(files.ca_file),
             "KAFKA_SSL_TRUSTSTORE_TYPE": "PKCS12",
             "KAFKA_SSL_TRUSTSTORE_LOCATION": str(files.trust_store_file),
-            "KAFKA_SSL_TRUSTSTORE_PASSWORD": PASSWORD,
+            "KAFKA_SSL_TRUSTSTORE_PASSWORD": files.password,
         }
     if files is not None and access.has_certificate:
         found |= {
@@ -216,7 +215,7 @@ def variables(access: Access) -> dict[str, str]:
             "KAFKA_SSL_KEY_LOCATION": str(files.client_key_file),
             "KAFKA_SSL_KEYSTORE_TYPE": "PKCS12",
             "KAFKA_SSL_KEYSTORE_LOCATION": str(files.client_key_store_file),
-            "KAFKA_SSL_KEYSTORE_PASSWORD": PASSWORD,
+            "KAFKA_SSL_KEYSTORE_PASSWORD": files.password,
         }
     if login is not None:
         found |= {

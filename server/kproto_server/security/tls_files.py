@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
-from kproto_server.security.certificates import Authority, CertificateKind
+from kproto_server.security.certificates import PASSWORD, Authority, CertificateKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,9 @@ class TlsFiles:
     The CA stays the same as long as the directory does; each start makes the other files again. Private keys can
     be read by this user only.
     """
+
+    password: str = PASSWORD
+    """The password of the PKCS12 files."""
 
     def __init__(self, directory: str, hosts: Sequence[str] = (), kind: CertificateKind = CertificateKind.AUTO) -> None:
         """Make or complete the directory. ``hosts``: names and addresses of the broker, beside those of this machine.
