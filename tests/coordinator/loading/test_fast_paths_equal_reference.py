@@ -200,7 +200,7 @@ def test_each_changed_byte_of_a_commit(release: str, index: int) -> None:
         one = stored(number, "m", topic_id=bytes(range(16)), expire_timestamp_ms=NOW if release == "2.0" else None)
         log.commit("g", [("t", [(0, one), (1, one)])])
     for place in range(21, len(log.batches[index])):
-        for flip in (0x01, 0x02, 0x80, 0xFF):
+        for flip in (0x01, 0x02, 0x80, 0xFF) if release == "latest" else (0x01, 0x80):
             batches = list(log.batches)
             batches[index] = damaged(batches[index], place, batches[index][place] ^ flip)
             compare(b"".join(batches), release, 1 << 18, buffered=1 << 20, at_once=1 << 16)
