@@ -17,6 +17,7 @@ from kproto.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -30,6 +31,7 @@ from kproto.messages.k47_offset_delete import (
 from kproto.messages.k65_describe_transactions import DescribeTransactionsRequest
 from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto.records.batch_header import TRANSACTIONAL
+from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.testing.in_memory import InMemoryBroker
@@ -37,6 +39,9 @@ from tests.partition_log.conversation_chapters import batch
 
 UNSUPPORTED = [ErrorCode.UNSUPPORTED_VERSION]
 REQUESTS = {"produce": (0, 12), "add-v4": (24, 4), "add-v5": (24, 5), "end": (26, 5), "offsets": (28, 5)}
+
+
+EXPIRATION_CHECK_MS = 600_000
 
 
 class Producer:
@@ -181,15 +186,33 @@ def test_a_producer_aborts_its_transaction_and_goes_on(release: str, expected: l
     assert error_codes(producer.connection.ask(init, 3)) == expected
 
 
-def test_a_group_ends_with_its_last_offsets_in_a_transaction_too() -> None:
-    """A deviation: up to 3.9 the group stays until the transaction ends (GroupMetadata.hasOffsets)."""
+@pytest.mark.parametrize("deletes_topic", [False, True])
+def test_a_transaction_keeps_a_group_whose_offsets_were_all_deleted(deletes_topic: bool) -> None:
+    """Up to 3.9 until it ends (OC-57, GroupMetadata.hasOffsets; measured on 2.5.1, 2.8.2 and 3.6.2)."""
     producer = Producer("2.8", level=0)
     assert producer.errors(28, 2) == []
     partition = OffsetDeleteRequestPartition(partition_index=0)
     topic = OffsetDeleteRequestTopic(name="t", partitions=(partition,))
-    request = OffsetDeleteRequest(group_id="g", topics=(topic,))
-    assert error_codes(producer.connection.ask(request, 0)) == []
-    assert producer.broker.state.coordinator.group("g") is None
+    delete: Request = OffsetDeleteRequest(group_id="g", topics=(topic,))
+    if deletes_topic:
+        delete = DeleteTopicsRequest(topic_names=("t",), timeout_ms=1000)
+    assert error_codes(producer.connection.ask(delete, 0)) == []
+    broker = producer.broker
+    assert broker.state.coordinator.group("g") is not None
+    broker.clock.advance(EXPIRATION_CHECK_MS)
+    assert broker.state.coordinator.group("g") is not None
+    offsets = WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=(partition_for("g", 50),))
+    marker = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        transaction_result=False,
+        topics=(offsets,),
+        coordinator_epoch=0,
+    )
+    assert error_codes(producer.connection.ask(WriteTxnMarkersRequest(markers=(marker,)), 0)) == []
+    assert broker.state.coordinator.group("g") is not None, "until the next check"
+    broker.clock.advance(EXPIRATION_CHECK_MS)
+    assert broker.state.coordinator.group("g") is None
 
 
 def test_an_empty_group_without_offsets_survives_the_deletion_of_a_topic() -> None:

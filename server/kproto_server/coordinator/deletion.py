@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.transactional_offsets import forget_pending, pending_of
+from kproto_server.coordinator.transactional_offsets import forget_pending, keeps_group, pending_of
 from kproto_server.coordinator.write_errors import commit_write_error
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def delete_offsets(
 ) -> None:
     """Delete offsets of a group, skipping those that do not exist; ``done`` as in `delete_group`.
 
-    Up to 3.9 an empty group that has no offsets left is deleted too, even if no offset was deleted; the ids of its
-    pending members are then unknown.
+    Up to 3.9 an empty group that has no offsets left is deleted too, even if no offset was deleted, unless a
+    transaction with offsets of the group is open. The ids of its pending members are then unknown.
     """
     known = _known(coordinator, group_id)
     pending = [(group_id, topic, one) for topic, found in topics.items() for one in found]
@@ -88,7 +88,11 @@ def _known(coordinator: GroupCoordinator, group_id: str) -> dict[str, dict[int, 
 
 def _ends_without_offsets(coordinator: GroupCoordinator, group_id: str) -> bool:
     group = coordinator.group(group_id)
-    return group is not None and group.is_empty and coordinator.behavior.deleting_last_offset_removes_group
+    if group is None or not group.is_empty or not coordinator.behavior.deleting_last_offset_removes_group:
+        return False
+    partition = coordinator.partition_of(group_id)
+    pending = None if partition is None else coordinator.pending_offsets.get(partition)
+    return pending is None or not keeps_group(pending, group_id, coordinator.behavior)
 
 
 def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: int) -> None:

@@ -36,6 +36,7 @@ from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.deletion import append_tombstones
 from kproto_server.coordinator.expiration import Expiration, expiration_of
 from kproto_server.coordinator.registry import simple_group
+from kproto_server.coordinator.transactional_offsets import keeps_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -179,7 +180,7 @@ class ExpirationTask:
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             pending = coordinator.pending_offsets.get(partition)
-            if pending is not None and pending.has_group(group_id):
+            if pending is not None and keeps_group(pending, group_id, behavior):
                 self._postpone(group_id)
                 expiration = _without_pending(expiration, group_id, pending, behavior)
                 if not expiration.expired and not expiration.removes_group:

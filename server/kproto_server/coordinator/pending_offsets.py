@@ -45,6 +45,10 @@ class PendingOffsets:
         """The offset of the newest visible record, for keys with a pending offset."""
         self._groups: dict[str, int] = {}
         """The number of pending offsets of each group."""
+        self._groups_of: dict[int, set[str]] = {}
+        """The groups of a producer's transaction, also those whose pending offsets were removed since."""
+        self._transaction_counts: dict[str, int] = {}
+        """The number of these transactions of each group."""
         self._newest = NEVER_VISIBLE
         """The greatest record offset so far."""
         self.epochs: dict[int, int] = {}
@@ -58,8 +62,15 @@ class PendingOffsets:
         if key not in of_producer:
             self._producer_counts[key] = self._producer_counts.get(key, 0) + 1
             self._groups[key[0]] = self._groups.get(key[0], 0) + 1
+            self._note_transaction(producer_id, key[0])
         of_producer[key] = pending
         self._newest = max(self._newest, pending.record_offset)
+
+    def _note_transaction(self, producer_id: int, group_id: str) -> None:
+        groups = self._groups_of.setdefault(producer_id, set())
+        if group_id not in groups:
+            groups.add(group_id)
+            self._transaction_counts[group_id] = self._transaction_counts.get(group_id, 0) + 1
 
     def became_visible(self, key: OffsetKey, record_offset: int) -> None:
         """Note a record outside of transactions, which is visible at once."""
@@ -75,6 +86,8 @@ class PendingOffsets:
                 self._visible[key] = record_offset
                 visible.append((key, stored))
             self._count_removed(key)
+        for group_id in self._groups_of.pop(producer_id, ()):
+            _count_down(self._transaction_counts, group_id)
         return visible
 
     def next_record_offset(self) -> int:
@@ -130,6 +143,10 @@ class PendingOffsets:
     def has_group(self, group_id: str) -> bool:
         """Return whether a group has a pending offset, which keeps the group from expiring (OC-57)."""
         return group_id in self._groups
+
+    def has_transaction(self, group_id: str) -> bool:
+        """Return whether a transaction is open that has had a pending offset of a group; it may have been removed."""
+        return group_id in self._transaction_counts
 
     def __bool__(self) -> bool:
         return bool(self._producer_counts)

@@ -154,6 +154,14 @@ def pending_of(coordinator: GroupCoordinator, group_id: str) -> list[OffsetKey]:
     return list(dict.fromkeys(key for _, key, _ in pending if key[0] == group_id))
 
 
+def keeps_group(pending: PendingOffsets, group_id: str, behavior: CoordinatorBehavior) -> bool:
+    """Return whether an open transaction keeps a group that has no offsets (OC-57).
+
+    Up to 3.9 it does until it ends, even if the pending offsets were deleted (GroupMetadata.hasOffsets).
+    """
+    return pending.has_group(group_id) if behavior.is_new_coordinator else pending.has_transaction(group_id)
+
+
 def forget_pending(coordinator: GroupCoordinator, keys: Iterable[OffsetKey]) -> None:
     """Remove pending offsets: their topic or group was deleted, or a client has deleted the offset."""
     for key in keys:
