@@ -23,6 +23,7 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -35,6 +36,7 @@ from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.testing.in_memory import InMemoryBroker
+from tests.coordinator.broker_state import commit
 from tests.partition_log.conversation_chapters import batch
 
 UNSUPPORTED = [ErrorCode.UNSUPPORTED_VERSION]
@@ -213,6 +215,19 @@ def test_a_transaction_keeps_a_group_whose_offsets_were_all_deleted(deletes_topi
     assert broker.state.coordinator.group("g") is not None, "until the next check"
     broker.clock.advance(EXPIRATION_CHECK_MS)
     assert broker.state.coordinator.group("g") is None
+
+
+def test_a_transaction_does_not_keep_a_new_group_with_the_id_of_a_deleted_one() -> None:
+    producer = Producer("2.8", level=0)
+    assert producer.errors(28, 2) == []
+    assert error_codes(producer.connection.ask(DeleteGroupsRequest(groups_names=("g",)), 1)) == []
+    coordinator = producer.broker.state.coordinator
+    assert coordinator.group("g") is None
+    commit(producer.broker.state, "g", {"t": {0: 1}})
+    partition = OffsetDeleteRequestPartition(partition_index=0)
+    topic = OffsetDeleteRequestTopic(name="t", partitions=(partition,))
+    assert error_codes(producer.connection.ask(OffsetDeleteRequest(group_id="g", topics=(topic,)), 0)) == []
+    assert coordinator.group("g") is None
 
 
 def test_an_empty_group_without_offsets_survives_the_deletion_of_a_topic() -> None:

@@ -98,6 +98,11 @@ class GroupCoordinator:
         topic = self.topics.get(OFFSETS_TOPIC)
         return None if topic is None else partition_for(group_id, len(topic.partitions))
 
+    def pending_offsets_of(self, group_id: str) -> PendingOffsets | None:
+        """Return the pending offsets of the partition of a group; None if it has had none."""
+        partition = self.partition_of(group_id)
+        return None if partition is None else self.pending_offsets.get(partition)
+
     def owned_partition(self, node: Node, group_id: str) -> int | None:
         """Return the offsets partition of a group if ``node`` leads it.
 

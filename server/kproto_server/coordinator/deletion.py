@@ -90,8 +90,7 @@ def _ends_without_offsets(coordinator: GroupCoordinator, group_id: str) -> bool:
     group = coordinator.group(group_id)
     if group is None or not group.is_empty or not coordinator.behavior.deleting_last_offset_removes_group:
         return False
-    partition = coordinator.partition_of(group_id)
-    pending = None if partition is None else coordinator.pending_offsets.get(partition)
+    pending = coordinator.pending_offsets_of(group_id)
     return pending is None or not keeps_group(pending, group_id, coordinator.behavior)
 
 
@@ -137,6 +136,8 @@ def _delete(
         coordinator.offsets.apply_deletion(group_id, topics)
         if removes_group:
             coordinator.groups.remove(group_id)
+            if (of_partition := coordinator.pending_offsets_of(group_id)) is not None:
+                of_partition.forget_group(group_id)
         elif existed and coordinator.group(group_id) is None:
             # The group existed by its offsets: register it until the next expiration run removes it (EX-33).
             coordinator.groups.create(group_id, now_ms)

@@ -135,6 +135,12 @@ class PendingOffsets:
             for producer_id in list(self._producers):
                 self.remove(producer_id, key)
 
+    def forget_group(self, group_id: str) -> None:
+        """Note that a group was deleted: open transactions are not those of a new group with its id."""
+        if self._transaction_counts.pop(group_id, None) is not None:
+            for groups in self._groups_of.values():
+                groups.discard(group_id)
+
     def _count_removed(self, key: OffsetKey) -> None:
         _count_down(self._groups, key[0])
         if not _count_down(self._producer_counts, key):

@@ -147,8 +147,7 @@ def transactional(batch: Batch, producer_id: int, producer_epoch: int) -> Batch:
 
 def pending_of(coordinator: GroupCoordinator, group_id: str) -> list[OffsetKey]:
     """Return the keys of a group with a pending offset."""
-    partition = coordinator.partition_of(group_id)
-    pending = None if partition is None else coordinator.pending_offsets.get(partition)
+    pending = coordinator.pending_offsets_of(group_id)
     if pending is None or not pending.has_group(group_id):
         return []
     return list(dict.fromkeys(key for _, key, _ in pending if key[0] == group_id))
@@ -165,8 +164,7 @@ def keeps_group(pending: PendingOffsets, group_id: str, behavior: CoordinatorBeh
 def forget_pending(coordinator: GroupCoordinator, keys: Iterable[OffsetKey]) -> None:
     """Remove pending offsets: their topic or group was deleted, or a client has deleted the offset."""
     for key in keys:
-        partition = coordinator.partition_of(key[0])
-        pending = None if partition is None else coordinator.pending_offsets.get(partition)
+        pending = coordinator.pending_offsets_of(key[0])
         if pending is not None:
             pending.remove_all(key)
 

@@ -336,8 +336,7 @@ def _stable(group_id: str, found: list[TopicOffsets], context: RequestContext) -
 
 def _pending(group_id: str, context: RequestContext) -> PendingOffsets | None:
     """Return the pending offsets that have some of a group; None: the group has none."""
-    partition = context.coordinator.partition_of(group_id)
-    pending = None if partition is None else context.coordinator.pending_offsets.get(partition)
+    pending = context.coordinator.pending_offsets_of(group_id)
     return pending if pending is not None and pending.has_group(group_id) else None
 
 

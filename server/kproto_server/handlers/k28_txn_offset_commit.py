@@ -180,8 +180,7 @@ def _append_error(request: TxnOffsetCommitRequest, context: RequestContext) -> E
         return ErrorCode.NONE
     if request.producer_epoch < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    partition = context.coordinator.partition_of(request.group_id)
-    pending = None if partition is None else context.coordinator.pending_offsets.get(partition)
+    pending = context.coordinator.pending_offsets_of(request.group_id)
     if pending is None or not behavior.fences_old_epochs_of_offsets:
         return ErrorCode.NONE
     is_old = request.producer_epoch < pending.epochs.get(request.producer_id, 0)
