@@ -12,12 +12,14 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.commandline.commands import LIMIT_S, is_running, kproto, kproto_started, line_of
+from tests.network.raw_client import RawClient
+from tests.network.requests import commit_offset, create_topic
 from tests.robustness.broker_process import broker_process
 from tests.waiting import wait_until
 
@@ -201,3 +203,21 @@ def test_serve_may_open_as_many_files_as_the_system_allows() -> None:
     with broker_process(planted=planted) as broker:
         (limits,) = re.findall(r"^Max open files +(\S+) +(\S+)", Path(f"/proc/{broker.pid}/limits").read_text(), re.M)
     assert limits[0] == limits[1] == str(hard)
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_connections_leave_descriptors_for_files(durability: str, tmp_path: Path) -> None:
+    """Without any, one file that could not be synced ended all commits until the next start."""
+    planted = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))\n"
+    options = ("--data-dir", str(tmp_path / "data"), "--durability", durability)
+    with broker_process(*options, planted=planted) as broker, ExitStack() as stack:
+        client = stack.enter_context(RawClient(broker.address))
+        create_topic(client)
+        assert commit_offset(client, "first") == 0
+        for _ in range(200):  # most of them wait to be accepted
+            stack.enter_context(RawClient(broker.address))
+        assert [commit_offset(client, f"group-{number}") for number in range(10)] == [0] * 10
+        create_topic(client, "u")
+        stack.close()
+        with RawClient(broker.address) as another:
+            assert [commit_offset(another, f"group-{number}") for number in range(20)] == [0] * 20

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import socket
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +41,8 @@ ACCEPTS_A_TURN = 64
 """Connections that are accepted before other tasks and connections are served."""
 ACCEPT_PAUSE_S = 0.1
 """Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
+FILES_SHARE = 4
+"""One of so many descriptors is for files, if there is a data directory: connections must not stop commits."""
 
 
 class ListenerSecurity(NamedTuple):
@@ -67,6 +72,16 @@ class ListenerSecurity(NamedTuple):
 NO_SECURITY = ListenerSecurity()
 
 
+def connection_descriptors_max() -> int:
+    """Return how many descriptors of the process are not for files."""
+    if sys.platform == "win32":
+        return sys.maxsize
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - limit // FILES_SHARE
+
+
 class Acceptor:
     """Accepts the connections of all nodes of a broker process."""
 
@@ -81,6 +96,8 @@ class Acceptor:
         """The name of the main listener in settings of listeners."""
         self.on_connected: Callable[[int, Transport], object] | None = None
         """Called with the node id of each new connection."""
+        self.descriptors_max: int = sys.maxsize
+        """While the process has so many descriptors, connections wait to be accepted."""
 
     async def accept(self, listener: NodeListener, name: str) -> None:
         """Accept the connections of a node's listener until it is closed. ``name``: of the listener.
@@ -95,6 +112,7 @@ class Acceptor:
                 await trio.lowlevel.wait_readable(sock.fileno())
                 try:
                     for _ in range(ACCEPTS_A_TURN):
+                        self._check_descriptors(sock)
                         accepted, address = sock.accept()
                         if self._settings(listener).limits_connection_rates or not self._has_slot(listener, name):
                             await self._wait_for_slot(listener, name, accepted)
@@ -104,6 +122,14 @@ class Acceptor:
                 except OSError as error:
                     logger.warning("node %d can't accept: %s", listener.node.node_id, error)
                     await trio.sleep(ACCEPT_PAUSE_S)
+
+    def _check_descriptors(self, sock: socket.socket) -> None:
+        """Raise the error of a process without descriptors if those that are left are for files."""
+        if self.descriptors_max < sys.maxsize:
+            lowest = os.dup(sock.fileno())
+            os.close(lowest)
+            if lowest >= self.descriptors_max:
+                raise OSError(errno.EMFILE, "Too many open connections: the descriptors that are left are for files")
 
     def _settings(self, listener: NodeListener) -> Settings:
         return self._dispatcher.state.settings.of(listener.node.node_id)

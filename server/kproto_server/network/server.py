@@ -13,7 +13,7 @@ import trio
 
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.deferred import TRUSTED
-from kproto_server.network.accepting import Acceptor
+from kproto_server.network.accepting import Acceptor, connection_descriptors_max
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.nodes import Nodes
 from kproto_server.network.shutdown import finish, transports_of
@@ -108,6 +108,8 @@ class Server:
         self._nursery: trio.Nursery | None = None
         loop.at_iteration_end = self._end_iteration
         loop.buffer_quotas.configure(state.settings.current)
+        if persistence is not None:
+            self.acceptor.descriptors_max = connection_descriptors_max()
         if persistence is not None and persistence.syncs_before_sending:
             loop.before_sending = persistence.flush
 

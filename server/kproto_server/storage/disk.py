@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from kproto.errors import LogError
@@ -25,6 +27,10 @@ SYMBOLIC_LINK = "is a symbolic link, and nothing outside the data directory is w
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 READ_ONLY_ERRORS = (errno.EROFS, errno.EPERM)
 """Of a file that can only be read: its file system is read-only, or it is immutable."""
+NO_DESCRIPTOR_ERRORS = (errno.EMFILE, errno.ENFILE)
+NO_SPARE = -1
+TO_SYNC = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
+"""How a file is opened for a sync alone."""
 _LOCKED: set[tuple[int, int]] = set()
 """Lock files locked by this process, by device and inode number."""
 
@@ -87,6 +93,10 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file, or an empty directory."""
+        ...
+
+    def sync_file(self, path: str) -> None:
+        """Make the content of a file durable."""
         ...
 
     def sync_directory(self, directory: str) -> None:
@@ -209,11 +219,18 @@ class RealFile:
 
 
 class RealDisk:
-    """A directory of the operating system."""
+    """A directory of the operating system.
+
+    While the directory is locked, a spare descriptor is kept for syncs: a sync that fails ends all writes, as it is
+    unknown then what is on the disk, and a process without descriptors must not come to that.
+    """
 
     def __init__(self, root: str | Path) -> None:
         self._root = Path(root)
         self._lock: tuple[int, tuple[int, int]] | None = None
+        self._spare = NO_SPARE
+        self._spare_lock = Lock()
+        """Several threads sync."""
 
     def _path(self, path: str) -> str:
         return str(self._root / path) if path else str(self._root)
@@ -250,12 +267,41 @@ class RealDisk:
         else:
             os.unlink(full)
 
+    def sync_file(self, path: str) -> None:
+        self._sync(self._path(path), TO_SYNC | os.O_CLOEXEC | NOFOLLOW, getattr(os, "fdatasync", os.fsync))
+
     def sync_directory(self, directory: str) -> None:
-        fd = os.open(self._path(directory), os.O_RDONLY | os.O_CLOEXEC)
+        self._sync(self._path(directory), os.O_RDONLY | os.O_CLOEXEC, os.fsync)
+
+    def _sync(self, path: str, flags: int, sync: Callable[[int], object]) -> None:
         try:
-            os.fsync(fd)
+            fd = os.open(path, flags)
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTOR_ERRORS or self._spare == NO_SPARE:
+                raise
+            self._sync_by_spare(path, flags, sync)
+            return
+        try:
+            sync(fd)
         finally:
             os.close(fd)
+
+    def _sync_by_spare(self, path: str, flags: int, sync: Callable[[int], object]) -> None:
+        with self._spare_lock:
+            os.close(self._spare)
+            self._spare = NO_SPARE
+            try:
+                fd = os.open(path, flags)
+                try:
+                    sync(fd)
+                finally:
+                    os.close(fd)
+            finally:
+                self._keep_spare()
+
+    def _keep_spare(self) -> None:
+        with suppress(OSError):  # something else has taken the descriptor
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self._path(path))
@@ -285,6 +331,7 @@ class RealDisk:
         identity = _identity(os.fstat(fd))
         _LOCKED.add(identity)
         self._lock = fd, identity
+        self._keep_spare()
 
     def unlock(self) -> None:
         """Release the lock, if this disk has it."""
@@ -293,6 +340,9 @@ class RealDisk:
             self._lock = None
             _LOCKED.discard(identity)
             os.close(fd)
+            if self._spare != NO_SPARE:
+                os.close(self._spare)
+                self._spare = NO_SPARE
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:

@@ -66,11 +66,7 @@ class LogSync(NamedTuple):
         for path in self.paths:
             # The segment may be gone: removed by retention, or replaced by compaction, which syncs its result.
             with suppress(FileNotFoundError):
-                file = disk.open(path)
-                try:
-                    file.sync()
-                finally:
-                    file.close()
+                disk.sync_file(path)
         if self.has_new_files:
             # The content of a new file survives a power loss only if its name does.
             with suppress(FileNotFoundError):

@@ -149,6 +149,13 @@ class SimulatedDisk:
         parent.change(NameChange(name, None, None))
         self._end(power_fails)
 
+    def sync_file(self, path: str) -> None:
+        file = self.open(path)
+        try:
+            file.sync()
+        finally:
+            file.close()
+
     def sync_directory(self, directory: str) -> None:
         found = self._find(directory)
         assert isinstance(found, Directory), f"{directory} is not a directory"
