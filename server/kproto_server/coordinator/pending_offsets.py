@@ -147,7 +147,7 @@ class PendingOffsets:
             self._visible.pop(key, None)
 
     def has_group(self, group_id: str) -> bool:
-        """Return whether a group has a pending offset, which keeps the group from expiring (OC-57)."""
+        """Return whether a group has a pending offset."""
         return group_id in self._groups
 
     def has_transaction(self, group_id: str) -> bool:

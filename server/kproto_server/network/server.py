@@ -110,8 +110,8 @@ class Server:
         loop.buffer_quotas.configure(state.settings.current)
         if persistence is not None:
             self.acceptor.descriptors_max = connection_descriptors_max()
-        if persistence is not None and persistence.syncs_before_sending:
-            loop.before_sending = persistence.flush
+            if persistence.syncs_before_sending:
+                loop.before_sending = persistence.flush
 
     @property
     def faults(self) -> ActiveRules:

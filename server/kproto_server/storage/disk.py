@@ -275,29 +275,19 @@ class RealDisk:
 
     def _sync(self, path: str, flags: int, sync: Callable[[int], object]) -> None:
         try:
-            fd = os.open(path, flags)
+            _open_and_sync(path, flags, sync)
         except OSError as error:
-            if error.errno not in NO_DESCRIPTOR_ERRORS or self._spare == NO_SPARE:
+            if error.errno not in NO_DESCRIPTOR_ERRORS:
                 raise
-            self._sync_by_spare(path, flags, sync)
-            return
-        try:
-            sync(fd)
-        finally:
-            os.close(fd)
-
-    def _sync_by_spare(self, path: str, flags: int, sync: Callable[[int], object]) -> None:
-        with self._spare_lock:
-            os.close(self._spare)
-            self._spare = NO_SPARE
-            try:
-                fd = os.open(path, flags)
+            with self._spare_lock:
+                if self._spare == NO_SPARE:
+                    raise
+                os.close(self._spare)
+                self._spare = NO_SPARE
                 try:
-                    sync(fd)
+                    _open_and_sync(path, flags, sync)
                 finally:
-                    os.close(fd)
-            finally:
-                self._keep_spare()
+                    self._keep_spare()
 
     def _keep_spare(self) -> None:
         with suppress(OSError):  # something else has taken the descriptor
@@ -343,6 +333,14 @@ class RealDisk:
             if self._spare != NO_SPARE:
                 os.close(self._spare)
                 self._spare = NO_SPARE
+
+
+def _open_and_sync(path: str, flags: int, sync: Callable[[int], object]) -> None:
+    fd = os.open(path, flags)
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:
