@@ -2,7 +2,7 @@
 
 Method. A `kproto serve` process with thousands of topics and groups gets the most expensive requests up to 1 MB, for
 each API, version and array, and loads of many clients. Measured are its CPU time and its memory for each request, and
-how long a control connection waits meanwhile. A *finding* is a request that costs more than is allowed, three times in
+how long a control connection waits meanwhile. A *finding* is a request that costs more than is allowed, five times in
 a row, or a wait that is too long. The limits are those of a reference machine; a slower machine is measured first.
 
 Progress goes to standard error, the table of the worst to standard output. The exit code is 1 if something was found.
@@ -31,8 +31,9 @@ from tests.robustness.measured_broker import NO_RESPONSE, Cost, measured, slowne
 
 CPU_MAX_S = 0.2
 MEMORY_MAX_BYTES = 64 << 20
-TRIES = 3
-"""A cost that is too high is measured again: the first request of an API loads its code."""
+TRIES = 5
+"""A cost that is too high is measured again: the first request of an API loads its code, and a busy machine has
+moments in which a request takes half as long again."""
 TOPICS = 1000
 """Topics and groups that exist."""
 PARTITIONS = 2000
