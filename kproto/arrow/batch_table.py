@@ -7,6 +7,7 @@ the values that a batch of magic 2 without the feature has: no producer, no tran
 
 from __future__ import annotations
 
+import copy
 import zlib
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 ATTRIBUTES_AT, LAST_DELTA_AT = position_of("attributes"), position_of("last_offset_delta")
 BASE_TIME_AT, MAX_TIME_AT = position_of("base_timestamp"), position_of("max_timestamp")
 PRODUCER_AT, COUNT_AT = position_of("producer_id"), position_of("record_count")
+COLUMNS = ("starts", "ends", "magic", "first", "last", "is_new", "attributes", "codec", "counts")
 SAFE_OFFSET_MAX = 2**63 - 2**31
 """An int32 delta can be added to a lower offset without overflow."""
 
@@ -79,6 +81,13 @@ class BatchTable:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def at(self, selected: Ints | Flags) -> BatchTable:
+        """Return the batches with these indexes, or with a flag."""
+        found = copy.copy(self)
+        for name in COLUMNS:
+            setattr(found, name, getattr(self, name)[selected])
+        return found
 
     def _attributes(self) -> Ints:
         if self.is_new.all():

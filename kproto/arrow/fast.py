@@ -3,10 +3,11 @@
 Theory of operation. Decoding runs in stages, each over whole columns:
 
 1. `batch_table`: the header of each batch, checksums included.
-2. `record_table`: the positions of each record's key and value, after decompression where it is needed.
-3. Here: the window of offsets, then the record type (the first int16 of the key) sorts records into offset commits,
+2. `repeated_batches`, if only the last commit of each key is wanted: batches that need not be decoded are left out.
+3. `record_table`: the positions of each record's key and value, after decompression where it is needed.
+4. Here: the window of offsets, then the record type (the first int16 of the key) sorts records into offset commits,
    group records, end markers and others.
-4. `commit_columns`: keys and values of offset commits become Arrow columns. Group records, which are few, are decoded
+5. `commit_columns`: keys and values of offset commits become Arrow columns. Group records, which are few, are decoded
    one by one with `kproto.records`.
 
 No stage reports what is wrong. Each one states what it expects (`buffer.require`); where that does not hold, the whole
@@ -29,6 +30,7 @@ from kproto.arrow.counts import Counts
 from kproto.arrow.decoding import Decoded, View
 from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, group_row
 from kproto.arrow.record_table import RecordTable, records_of
+from kproto.arrow.repeated_batches import batches_represented
 from kproto.arrow.schemas import GROUP_METADATA
 from kproto.errors import DecodeError
 from kproto.records.batch_header import NO_PRODUCER_ID
@@ -68,20 +70,25 @@ def decode_usual(block: Block, request: DecodeRequest) -> Decoded:
     batches = BatchTable(block, request.start_offset)
     if request.check_crc:
         batches.check_sums()
-    records = _within_window(records_of(batches), request)
-    counts = Counts(batches=len(batches), records=len(records.offset))
+    counts = Counts(batches=len(batches))
     times = batches.max_timestamps[batches.magic > 0]
     times = times[times >= 0]
     if len(times):
         counts.saw(int(times.min()))
         counts.saw(int(times.max()))
+    represented = np.ones(len(batches), np.int64)
+    if request.only_last:
+        represented = batches_represented(batches, request)
+        batches, represented = batches.at(represented > 0), represented[represented > 0]
+    records = _within_window(records_of(batches), request)
+    counts.records = int(represented[records.batch].sum())
     is_marker = batches.control[records.batch]
     if is_marker.any():
         counts.markers = _check_markers(records.where(is_marker))
         records = records.where(~is_marker)
     kinds = _types(records)
     # Commits and group records are decoded for every view: a row that is not wanted is still checked.
-    rows = _commits(records.where(np.isin(kinds, OFFSET_TYPES)), batches, request, counts)
+    rows = _commits(records.where(np.isin(kinds, OFFSET_TYPES)), batches, represented, request, counts)
     group_rows = _groups(records.where(np.isin(kinds, GROUP_TYPES)), request, counts)
     _count_others(kinds, counts)
     match request.view:
@@ -124,11 +131,12 @@ def _count_others(kinds: Ints, counts: Counts) -> None:
 
 
 def _commits(
-    records: RecordTable, batches: BatchTable, request: DecodeRequest, counts: Counts
+    records: RecordTable, batches: BatchTable, represented: Ints, request: DecodeRequest, counts: Counts
 ) -> pa.RecordBatch | None:
     """Return the rows of commits, None if the view has none: then they are only checked and counted."""
-    counts.tombstones = int((records.value_size < 0).sum())
-    counts.commits = len(records.offset) - counts.tombstones
+    times = represented[records.batch]
+    counts.tombstones = int(times[records.value_size < 0].sum())
+    counts.commits = int(times.sum()) - counts.tombstones
     if not request.view.has_commits:
         read_keys(records)
         value_layout(records)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         def read(self, size: int, /) -> bytes: ...
 
 
-BLOCK_SIZE = 2 << 20
-"""Bytes per read: the columns of one block's records fit in the processor's cache. A larger batch gets a larger block.
-"""
+BLOCK_SIZE = 4 << 20
+"""Bytes per read. Columns of smaller blocks take more numpy calls for each record; those of larger ones leave the
+processor's cache. A larger batch gets a larger block."""
 PAD = bytes(32)
 """Follows the batches of each block, so that `kproto.arrow.buffer` can read the widest field at any position."""
 

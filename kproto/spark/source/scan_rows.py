@@ -99,8 +99,10 @@ def _rows_by_table(ranges: Sequence[OffsetRange], options: Options, scan: Scan) 
             for rows in batch_rows(wanted):
                 yield from _new(LOG_BATCHES, rows, wanted, scan)
             continue
+        # Records about groups are decoded one by one, so their rows are only made if the scan has them.
+        view = View.RECORDS if GROUP_METADATA.name in scan.after else View.COMMITS
         reader = RangeReader(
-            wanted, View.RECORDS, decoder=options.decoder, check_crc=options.check_crc, only_last=scan.last_commits
+            wanted, view, decoder=options.decoder, check_crc=options.check_crc, only_last=scan.last_commits
         )
         for decoded in reader:
             if LOG_BATCHES.name in scan.after:
