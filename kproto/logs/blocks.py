@@ -45,7 +45,7 @@ class Block(NamedTuple):
     position: int
     """Position of the block in the file, in bytes."""
     data: bytes
-    """The batches, then `PAD`."""
+    """The batches, perhaps the beginning of the next one, then `PAD`."""
     starts: list[int]
     """Position of each batch in ``data``."""
     size: int
@@ -118,8 +118,8 @@ class SegmentBlocks:
         rest = b""
         wanted = BLOCK_SIZE
         while data := self._file.read(wanted):
-            rest += data
-            block, end, size = self._block(rest)
+            content = b"".join((rest, data, PAD))  # the only copy: this loop is a third of the time of `latest`
+            block, end, size = self._block(content)
             if block is not None:
                 block, is_last = self._within_window(block)
                 self.position += end
@@ -128,7 +128,7 @@ class SegmentBlocks:
                     yield block
                 if is_last:
                     return
-            rest = rest[end:]
+            rest = content[end : -len(PAD)]
             if size is not None and not SIZE_MIN <= size <= BATCH_SIZE_MAX:
                 self._check_size(size)
                 return
@@ -136,22 +136,25 @@ class SegmentBlocks:
         if rest:
             self._check_tail(rest)
 
-    def _block(self, data: bytes) -> tuple[Block | None, int, int | None]:
-        """Return ``(whole batches, their end, announced size of the next batch)``; None where there is none."""
+    def _block(self, content: bytes) -> tuple[Block | None, int, int | None]:
+        """Return ``(whole batches, their end, announced size of the next batch)``; None where there is none.
+
+        ``content`` ends in `PAD`.
+        """
         starts: list[int] = []
-        position, limit, size = 0, len(data), None
+        position, limit, size = 0, len(content) - len(PAD), None
         while position + LOG_OVERHEAD <= limit:
-            (size,) = _read_size(data, position)  # inlined `batch_size`: 50 ns less for each batch
-            if not SIZE_MIN <= size <= BATCH_SIZE_MAX or position + LOG_OVERHEAD + size > limit:
+            (size,) = _read_size(content, position)  # inlined `batch_size`: 50 ns less for each batch
+            end = position + LOG_OVERHEAD + size
+            if end > limit or not SIZE_MIN <= size <= BATCH_SIZE_MAX:
                 break
             starts.append(position)
-            position += LOG_OVERHEAD + size
+            position = end
         else:
             size = None
         if not starts:
             return None, 0, size
-        batches = data[:position] + PAD
-        block = Block(self._label, self.position, batches, starts, position, self._next_offset, self._base_offset)
+        block = Block(self._label, self.position, content, starts, position, self._next_offset, self._base_offset)
         return block, position, size
 
     def _within_window(self, block: Block) -> tuple[Block, bool]:
