@@ -46,6 +46,12 @@ FOR_SMALL_INPUT = {
 FOR_LARGE_INPUT = "-XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Options of Java for a session that reads more. Rows pass through and are gone, so pauses do not matter. Arrow for
 Python has made the columns and Spark asks for no value that is null, so Arrow for Java checks no position."""
+WORKERS_KEEP_MEMORY = {
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+}
+"""Settings of glibc in Python workers: memory of a decoded block serves for the next one. Otherwise it goes back to the
+system each time, and `latest` of a log takes a fifth more CPU time. A worker keeps at most 64 MiB more."""
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 UTC = "UTC"
 SHIM = """#!/bin/sh
@@ -93,7 +99,7 @@ def session(
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["PYSPARK_PYTHON"] = python_shim(_cache() / "python") if is_local_name(master) else sys.executable
     builder = SparkSession.builder.appName(app_name)
-    settings = {"spark.sql.session.timeZone": UTC}
+    settings = {"spark.sql.session.timeZone": UTC, **WORKERS_KEEP_MEMORY}
     if master is not None:
         builder = builder.master(master)
         if is_local_name(master):
