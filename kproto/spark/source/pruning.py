@@ -2,12 +2,13 @@
 
 Spark applies each filter again to the rows it gets, so pruning may read too much but must not lose rows. A group is
 looked for in one partition only if the partition count of the offsets topic is known: from the option, or if the
-directories are the first N partitions of the topic and the first groups in each are where N puts them.
+directories are the first N partitions of the topic and the first groups in some of them are where N puts them.
 """
 
 from __future__ import annotations
 
 import io
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.arrow.decoding import DecodeRequest, View
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from kproto.logs.files import PartitionDirectory
 
 SAMPLE_SIZE = 16 << 10
-"""Bytes at the beginning of each partition whose groups are compared with the partition's number."""
+"""Bytes at the beginning of a partition whose groups are compared with the partition's number."""
+SAMPLES = 8
+"""Partitions that are compared, of those that have groups. By chance, N fits one of them with a probability of 1 / N."""
 
 
 class Wanted(NamedTuple):
@@ -91,7 +94,8 @@ def partition_count(partitions: list[PartitionDirectory]) -> int | None:
     count = len(partitions)
     if numbers != set(range(count)) or any(partition.topic != OFFSETS_TOPIC for partition in partitions):
         return None
-    fits = all(partition_for(group, count) == one.number for one in partitions for group in _first_groups(one))
+    samples = islice(((one.number, groups) for one in partitions if (groups := _first_groups(one))), SAMPLES)
+    fits = all(partition_for(group, count) == number for number, groups in samples for group in groups)
     return count if fits else None
 
 
@@ -110,7 +114,10 @@ def _first_groups(partition: PartitionDirectory) -> set[str]:
         with open_file(segment.path) as file:
             head = io.BytesIO(file.pread(SAMPLE_SIZE, 0))
         request = DecodeRequest(
-            view=View.COMMITS, log_partition=partition.number, outcomes=lambda pairs: [NONE] * len(pairs)
+            view=View.COMMITS,
+            log_partition=partition.number,
+            outcomes=lambda pairs: [NONE] * len(pairs),
+            only_last=True,
         )
         blocks = SegmentBlocks(head, segment.label, base_offset=segment.base_offset, is_newest=True)
         try:
