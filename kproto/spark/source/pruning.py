@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SAMPLE_SIZE = 16 << 10
 """Bytes at the beginning of a partition whose groups are compared with the partition's number."""
 SAMPLES = 8
-"""Partitions that are compared, of those that have groups. By chance, N fits one of them with a probability of 1 / N."""
+"""Partitions with groups that are compared. By chance, N fits one of them with a probability of 1 / N."""
 
 
 class Wanted(NamedTuple):
