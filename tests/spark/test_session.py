@@ -18,6 +18,7 @@ from kproto.spark.session import (
     DELTA_PARTITIONS,
     JAVA_OPTIONS,
     LOCAL_SHUFFLE_PARTITIONS,
+    WORKERS_KEEP_MEMORY,
     NoJava,
     find_java,
     java_version,
@@ -188,3 +189,8 @@ def test_what_the_start_of_spark_prints_is_no_row(
     start._start_spark(parse(["latest", str(golden_log("2.0.1"))]))
     print("rows")
     assert capfd.readouterr() == ("rows\n", "settings\n")
+
+
+def test_workers_have_the_settings_that_keep_their_memory(spark: SparkSession) -> None:
+    found = spark.sparkContext.parallelize([0], 1).flatMap(lambda _: os.environ.items()).collect()
+    assert {(name.removeprefix("spark.executorEnv."), value) for name, value in WORKERS_KEEP_MEMORY.items()} <= {*found}
