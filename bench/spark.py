@@ -2,8 +2,10 @@
 
 Method: a log of the offsets topic is made from a seed (`bench.offsets_log`). Each figure is the CPU time, user and
 system, of this process and all processes that it started (Spark's Java and the Python workers) during one case: the
-lowest of some rounds, in each of which all cases run once. Wall times are given too, but depend on the load of the
-machine. Before measuring, the results of all alternatives are compared.
+lowest of some rounds, in each of which the subjects of the case run once. In the first rounds Java still compiles,
+which takes up to a second of each query. The rounds of a case follow each other, as Spark ends workers that were idle
+for a minute. Wall times are given too, but depend on the load of the machine. Before measuring, the results of all
+alternatives are compared.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--data", type=Path, metavar="DIR", help="keep the log there, and its tables; use them if they are there"
     )
     parser.add_argument(
-        "--rounds", type=count, default=2, metavar="N", help="rounds, of which the lowest figure counts; 2 if not given"
+        "--rounds", type=count, default=4, metavar="N", help="rounds, of which the lowest figure counts; 4 if not given"
     )
 
 
@@ -154,8 +156,8 @@ class Subjects:
         }
         cases = {case: subjects for case, subjects in cases.items() if case in wanted}
         found: dict[str, Figures] = {case: {} for case in cases}
-        for _ in range(rounds):
-            for case, subjects in cases.items():
+        for case, subjects in cases.items():
+            for _ in range(rounds):
                 for name, subject in subjects.items():
                     _keep_least(found[case], name, _measured(subject))
         for case, name, factor in (
