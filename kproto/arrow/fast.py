@@ -24,7 +24,7 @@ import numpy as np
 
 from kproto.arrow import reference
 from kproto.arrow.batch_table import BatchTable
-from kproto.arrow.buffer import UnusualBlock, require
+from kproto.arrow.buffer import UnusualBlock
 from kproto.arrow.commit_columns import are_last, read_keys, read_values, to_arrow, value_layout
 from kproto.arrow.counts import Counts
 from kproto.arrow.decoding import Decoded, View
@@ -35,7 +35,7 @@ from kproto.arrow.schemas import GROUP_METADATA
 from kproto.errors import DecodeError
 from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.control import read_end_marker
-from kproto.records.coordinator import PREFIX_SIZE, CoordinatorRecord, read_record
+from kproto.records.coordinator import CoordinatorRecord, read_record
 from kproto.records.record import Record
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def decode_usual(block: Block, request: DecodeRequest) -> Decoded:
     if is_marker.any():
         counts.markers = _check_markers(records.where(is_marker))
         records = records.where(~is_marker)
-    kinds = _types(records)
+    kinds = records.types()
     # Commits and group records are decoded for every view: a row that is not wanted is still checked.
     rows = _commits(records.where(np.isin(kinds, OFFSET_TYPES)), batches, represented, request, counts)
     group_rows = _groups(records.where(np.isin(kinds, GROUP_TYPES)), request, counts)
@@ -115,12 +115,6 @@ def _check_markers(records: RecordTable) -> int:
         except DecodeError:
             raise UnusualBlock from None
     return len(records.offset)
-
-
-def _types(records: RecordTable) -> Ints:
-    """Return the record types: the int16 at the begin of each key."""
-    require(records.key_size >= PREFIX_SIZE)
-    return records.buffer.int16(records.buffer.clamp(records.key))
 
 
 def _count_others(kinds: Ints, counts: Counts) -> None:

@@ -26,6 +26,7 @@ from kproto.logs.blocks import PAD
 from kproto.records import message_set
 from kproto.records.batch_header import HEADER_SIZE
 from kproto.records.compression import Compression, decompress
+from kproto.records.coordinator import PREFIX_SIZE
 from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
 
 if TYPE_CHECKING:
@@ -62,6 +63,15 @@ class RecordTable(NamedTuple):
     def where(self, flags: Flags) -> RecordTable:
         """Return the records with a flag."""
         return self if flags.all() else RecordTable(self.buffer, *(column[flags] for column in self[1:]))
+
+    def types(self) -> Ints:
+        """Return the record types: the int16 at the begin of each key.
+
+        Raises:
+            UnusualBlock: a key is too short.
+        """
+        require(self.key_size >= PREFIX_SIZE)
+        return self.buffer.int16(self.buffer.clamp(self.key))
 
     def keys_and_values(self) -> list[tuple[bytes | None, bytes | None]]:
         """Return key and value of each record."""

@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kproto.arrow.batch_table import LAST_DELTA_AT
 from kproto.arrow.buffer import require
 from kproto.arrow.commit_columns import value_layout
 from kproto.arrow.record_rows import OFFSET_TYPES
 from kproto.arrow.record_table import SAFE_TIMESTAMP_MAX, records_of
-from kproto.records.batch_header import CONTROL, HEADER_SIZE, TRANSACTIONAL, position_of
+from kproto.records.batch_header import CONTROL, HEADER_SIZE, TRANSACTIONAL
 from kproto.records.compression import COMPRESSION_MASK
 from kproto.records.coordinator import PREFIX_SIZE
 from kproto.records.offset_records import HAS_EXPIRE_TIMESTAMP, LEADER_EPOCH_SINCE
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 CLASS_RECORDS_MIN = 32
 """The fewest records of a class for which comparing its batches costs less than decoding them."""
-LAST_DELTA_AT = position_of("last_offset_delta")
 WORD = 8
 """Bytes are compared in words; what a word has beyond the end of a batch is masked."""
 
@@ -129,9 +129,7 @@ def _masks(batches: BatchTable, decoded: Ints) -> dict[int, Masks]:
 
 def _commits_alone(records: RecordTable) -> RecordTable:
     """Return the records of the batches that have only offset commits."""
-    require(records.key_size >= PREFIX_SIZE)
-    kinds = records.buffer.int16(records.buffer.clamp(records.key))
-    others = records.batch[~np.isin(kinds, OFFSET_TYPES)]
+    others = records.batch[~np.isin(records.types(), OFFSET_TYPES)]
     return records.where(~np.isin(records.batch, others)) if len(others) else records
 
 

@@ -84,6 +84,15 @@ def both(
     return theirs
 
 
+def check_last(found: Decoded, whole: Decoded) -> None:
+    """Check that the rows are the last ones of each key and state of a whole decoding, which has the same counts."""
+    assert whole.rows is not None
+    assert found.rows is not None
+    last = {(row["group_id"], row["topic"], row["partition"], row["txn_state"]): row for row in whole.rows.to_pylist()}
+    assert found.rows.to_pylist() == sorted(last.values(), key=lambda row: row["log_offset"])
+    assert found.counts == whole.counts
+
+
 def difference(ours: Decoded, theirs: Decoded) -> str:
     assert ours.rows is not None
     assert theirs.rows is not None
@@ -143,11 +152,7 @@ def test_the_last_commits_are_the_last_of_each_key_and_state(seed: int, batches:
     made = make_log(seed, batches, 40)
     whole = both(made.data, base_of(made))
     found = both(made.data, base_of(made), only_last=True)
-    assert whole.rows is not None
-    assert found.rows is not None
-    last = {(row["group_id"], row["topic"], row["partition"], row["txn_state"]): row for row in whole.rows.to_pylist()}
-    assert found.rows.to_pylist() == sorted(last.values(), key=lambda row: row["log_offset"])
-    assert found.counts == whole.counts
+    check_last(found, whole)
 
 
 @settings(max_examples=300)

@@ -20,7 +20,7 @@ from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
-from tests.arrow.test_decoders_agree import blocks_of, both, common_damage, request_for, with_right_crc
+from tests.arrow.test_decoders_agree import blocks_of, both, check_last, common_damage, request_for, with_right_crc
 
 NOW = 1_767_225_600_000
 Keys = Sequence[tuple[str, str, int]]
@@ -64,15 +64,8 @@ class Log:
         request = request_for(self.data, start=start, end=end, only_last=True)
         (block,) = blocks_of(self.data)
         found: list[int] = batches_represented(BatchTable(block, start), request).tolist()
-        whole = both(self.data, start=start, end=end)
         last = both(self.data, start=start, end=end, only_last=True)
-        assert last.counts == whole.counts
-        assert whole.rows is not None
-        assert last.rows is not None
-        rows = {
-            (row["group_id"], row["topic"], row["partition"], row["txn_state"]): row for row in whole.rows.to_pylist()
-        }
-        assert last.rows.to_pylist() == sorted(rows.values(), key=lambda row: row["log_offset"])
+        check_last(last, both(self.data, start=start, end=end))
         return found
 
 
