@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def spark_schema(table: Table) -> StructType:
+def spark_schema(table: Table, never_null: frozenset[str] = frozenset()) -> StructType:
     """Return the Spark schema of a table."""
     from pyspark.sql import types
 
@@ -40,7 +40,12 @@ def spark_schema(table: Table) -> StructType:
         Type.UUID: types.BinaryType(),
         Type.TIMESTAMP: types.TimestampType(),
     }
-    return types.StructType([types.StructField(column.name, spark_types[column.type]) for column in table.columns])
+    return types.StructType(
+        [
+            types.StructField(column.name, spark_types[column.type], column.name not in never_null)
+            for column in table.columns
+        ]
+    )
 
 
 def ddl(table: Table) -> str:

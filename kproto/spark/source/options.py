@@ -13,6 +13,7 @@ from kproto.arrow.schemas import (
     GROUP_METADATA,
     LATEST,
     LOG_BATCHES,
+    NEVER_NULL,
     SHARE_STATES,
     TRANSACTION_STATES,
     Table,
@@ -118,14 +119,18 @@ class Options:
         return "coverage" if self.scan is not None and self.scan.folder is not None else self.view
 
     @property
+    def _never_null(self) -> frozenset[str]:
+        return NEVER_NULL if self.view == "records" else frozenset()
+
+    @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the view."""
-        return VIEWS[self._view].arrow() if self._view in VIEWS else scan_arrow_schema()
+        return VIEWS[self._view].arrow(self._never_null) if self._view in VIEWS else scan_arrow_schema()
 
     @property
     def schema(self) -> StructType:
         """The schema of the view."""
-        return spark_schema(VIEWS[self._view]) if self._view in VIEWS else scan_schema()
+        return spark_schema(VIEWS[self._view], self._never_null) if self._view in VIEWS else scan_schema()
 
 
 def read_options(given: Mapping[str, str]) -> Options:

@@ -62,8 +62,10 @@ def rows_of(ranges: Sequence[OffsetRange], options: Options, groups: frozenset[s
         case view if view in LAST_ROWS:
             yield from _last_rows(ranges, options, groups)
         case _:
+            schema = options.arrow_schema
             for wanted in ranges:
-                yield from _decoded(wanted, options, groups)
+                for rows in _decoded(wanted, options, groups):
+                    yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def _decoded(wanted: OffsetRange, options: Options, groups: frozenset[str] | None) -> Batches:
