@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyarrow import RecordBatch
+import pyarrow as pa
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.errors import NoLog
@@ -36,7 +36,7 @@ from kproto.spark.input import (
 from kproto.spark.schemas import COVERAGE, TABLES, ddl, read_files
 from kproto.spark.scratch import directory_for_rows
 from kproto.spark.session import is_local, scratch_directory
-from kproto.spark.source.kept import Writer
+from kproto.spark.source.kept import Writer, combine_small
 from kproto.spark.source.options import SCAN
 from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.source.scan import ROW_OF, Scan
@@ -53,6 +53,12 @@ if TYPE_CHECKING:
 
 VIEWS = {COMMITS.name: "records", GROUP_METADATA.name: "groups", LOG_BATCHES.name: "batches"}
 _TABLES_OF = {COMMITS.name: (LAST_COMMITS,), GROUP_METADATA.name: (), LOG_BATCHES.name: (MARKERS, OFFSETS_BATCHES)}
+
+_PART = {"first": "first_offset", "last": "last_offset"} | {
+    name: name for name in ("partition", "batches", "records", "markers", "skipped_types")
+}
+_TIMES_OF_PART = {"first_us": "earliest_ts", "last_us": "latest_ts"}
+"""The columns of `COVERAGE` that `LogInput.coverage` reads, by their names in `Input._covered`."""
 
 
 class LogInput(Input):
@@ -144,18 +150,7 @@ class LogInput(Input):
         Raises:
             NoLog: the logs are empty.
         """
-        parts = self._coverage_rows.where(F.col("first_offset").isNotNull()).select(
-            "partition",
-            F.col("first_offset").alias("first"),
-            F.col("last_offset").alias("last"),
-            "batches",
-            "records",
-            "markers",
-            F.unix_micros("earliest_ts").alias("first_us"),
-            F.unix_micros("latest_ts").alias("last_us"),
-            "skipped_types",
-        )
-        found = parts.collect()
+        found = self._parts_read()
         skipped: dict[str, int] = {}
         for text in (text for row in found for text in row["skipped_types"]):
             kind, _, count = text.partition(": ")
@@ -169,6 +164,12 @@ class LogInput(Input):
             partitions=len(partitions),
             of_partitions=partitions_at_least(partitions),
         )
+
+    def _parts_read(self) -> list[Any]:
+        """Return the rows of `_covered`, with `skipped_types`: one for each part of a log that has batches."""
+        named = [F.col(column).alias(name) for name, column in _PART.items()]
+        times = [F.unix_micros(column).alias(name) for name, column in _TIMES_OF_PART.items()]
+        return self._coverage_rows.where(F.col("first_offset").isNotNull()).select(*named, *times).collect()
 
     @property
     def assignment_records(self) -> DataFrame:
@@ -338,7 +339,18 @@ class FiledInput(ScannedInput):
 
     def _kept(self) -> DataFrame:
         self._scan = replace(self._scan, folder=str(self._folder), days=self._days)
-        return self.spark.createDataFrame(self._read().toArrow())
+        self._counted = self._read().toArrow()
+        if not self._days:
+            for name in self._scan.after:
+                combine_small(self._folder / name)
+        return self.spark.createDataFrame(self._counted)
+
+    def _parts_read(self) -> list[Any]:
+        """Return what a query of Spark over these rows would, without the query: there are few."""
+        parts = self._counted.filter(self._counted["first_offset"].is_valid())
+        columns = {name: parts[column] for name, column in _PART.items()}
+        columns |= {name: parts[column].cast("int64") for name, column in _TIMES_OF_PART.items()}
+        return list(pa.table(columns).to_pylist())
 
     def _write_empty_ends(self, marks: Marks) -> None:
         names = LOG_BATCHES.names
@@ -346,7 +358,7 @@ class FiledInput(ScannedInput):
         new = [row for row in rows if row["last_offset"] > marks.get((row["topic"], row["partition"]), -2)]
         if new:
             writer = Writer(LOG_BATCHES, self._folder, "without-batches", day_of=self._days[LOG_BATCHES.name])
-            writer.add(RecordBatch.from_pylist(new, schema=LOG_BATCHES.arrow()))
+            writer.add(pa.RecordBatch.from_pylist(new, schema=LOG_BATCHES.arrow()))
             writer.close()
 
     def _with_empty_ends(self, batches: DataFrame, partitions: Sequence[PartitionDirectory]) -> DataFrame:

@@ -15,7 +15,7 @@ from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.spark import tables
 from kproto.spark.log_input import FiledInput, LogInput, ScannedInput
 from kproto.spark.source import kept
-from kproto.spark.source.kept import Writer, merge
+from kproto.spark.source.kept import Writer, combine_small, merge
 from tests.fixture_files import offsets_log
 
 DAY_US = 24 * 3600 * 1_000_000
@@ -73,6 +73,23 @@ def test_merged_files_have_all_rows_in_order(tmp_path: Path, monkeypatch: pytest
     assert written(tmp_path / "merged") == {"one.parquet": [0, 1, 2, 3, 4, 0, 1, 2]}
     metadata = pq.ParquetFile(target).metadata
     assert (metadata.num_row_groups, metadata.row_group(0).column(0).compression) == (4, "ZSTD")
+
+
+def test_small_files_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "log_batches"
+    combine_small(folder)  # no task had rows of the table
+    for task in ("a", "b", "c"):
+        writer = Writer(LOG_BATCHES, tmp_path, task, day_of=None)
+        writer.add(batches(*range(2)))
+        writer.close()
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    monkeypatch.setattr(kept, "SMALL_BYTES", size - 1)
+    combine_small(folder)
+    assert {*written(tmp_path)} == {f"log_batches/part-{task}.parquet" for task in ("a", "b", "c")}
+    monkeypatch.setattr(kept, "SMALL_BYTES", size)
+    for _ in range(2):
+        combine_small(folder)
+        assert written(tmp_path) == {"log_batches/all.parquet": [0, 1, 0, 1, 0, 1]}
 
 
 def test_rows_in_files_are_those_that_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 1 << 18
 """Rows of a table that a task collects before it writes them: some tens of megabytes."""
+SMALL_BYTES = 4 << 20
+"""The size up to which the files of a table become one. Spark counts as much for opening a file."""
 REPEATED = ["group_id", "topic", "metadata", "txn_state", "codec", "kind", "protocol_type", "protocol"]
 """The columns whose values repeat so often that a dictionary of them pays."""
 DAY_US = 24 * 3600 * 1_000_000
@@ -89,6 +91,18 @@ def task_name(ranges: Sequence[OffsetRange]) -> str:
     """Return a name that no other task of the same read has."""
     first = ranges[0]
     return f"{first.partition.path.name}-{first.start_offset}"
+
+
+def combine_small(folder: Path) -> None:
+    """Replace the files of a table by one if they are small together.
+
+    Spark takes some milliseconds for each file that it lists, plans and opens, whatever its size.
+    """
+    paths = sorted(folder.glob("part-*.parquet"))
+    if len(paths) > 1 and sum(path.stat().st_size for path in paths) <= SMALL_BYTES:
+        merge([str(path) for path in paths], str(folder / "all.parquet"))
+        for path in paths:
+            path.unlink()
 
 
 def merge(paths: Sequence[str], target: str, see: Callable[[pa.RecordBatch], None] = lambda _rows: None) -> None:
