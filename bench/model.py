@@ -143,13 +143,13 @@ class Limit:
     peer: str | None = None
 
     def check(self, row: Row) -> FloorResult:
-        value = row.figure(KPROTO, self.metric)
         if self.peer is None:
             text, unit = f"{self.case}: {self.metric.title} at most {self.at_most:g}", ""
+            value = row.figure(KPROTO, self.metric)
         else:
             text, unit = f"{self.case}: {self.metric.title} at most {self.at_most:g} x {self.peer}'s", " x"
-            theirs = row.figure(self.peer, self.metric)
-            value = value / theirs if value is not None and theirs else None
+            lead = row.lead(self.peer, self.metric)
+            value = lead if self.metric.more_is_better or not lead else 1 / lead
         return _result(text, value, unit, value is not None and value <= self.at_most)
 
 

@@ -1,10 +1,10 @@
 """Compare the CPU time of the Spark data source and its alternatives on one generated log.
 
-Method: a log of the offsets topic is made from a seed (`bench.offsets_log`). Each figure is the CPU time, user and
-system, of this process and all processes that it started (Spark's Java and the Python workers) during one case: the
-lowest of some rounds, in each of which the subjects of the case run once. In the first rounds Java still compiles,
-which takes up to a second of each query. The rounds of a case follow each other, as Spark ends workers that were idle
-for a minute. Wall times are given too, but depend on the load of the machine. Before measuring, the results of all
+Method: a log of the offsets topic is made from a seed (`bench.offsets_log`). A figure is the CPU time, user and system,
+of this process and all processes that it started (Spark's Java and the Python workers) during one case. In each round
+the subjects of a case run once; the figure is the lowest of the rounds, and a ratio the median of the rounds' ratios.
+The first rounds are not counted. The rounds of a case follow each other, as Spark ends workers that were idle for a
+minute. Wall times are given too, but depend on the load of the machine. Before measuring, the results of all
 alternatives are compared.
 """
 
@@ -48,11 +48,14 @@ REFERENCE_SHARE = 16
 """The reference decoder reads one of this many segments; its figure is extrapolated to all."""
 WORKERS = 2
 """Tasks of Spark that run at the same time, each in a Python worker."""
+WARM_UP = 3
+"""Rounds of each case that are not counted: Java still compiles, which takes up to a second of each query."""
 MICRO_BATCHES = 15
 KEY = "group_id, topic, partition"
 NEEDED = ("pyspark", "pyarrow", "duckdb")
 
-Figures = dict[str, dict[str, float]]
+Rounds = dict[str, list[dict[str, float]]]
+"""The figures of each round, by subject."""
 
 
 CASES = (
@@ -74,7 +77,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--data", type=Path, metavar="DIR", help="keep the log there, and its tables; use them if they are there"
     )
     parser.add_argument(
-        "--rounds", type=count, default=8, metavar="N", help="rounds, of which the lowest figure counts; 8 if not given"
+        "--rounds", type=count, default=9, metavar="N", help="rounds, after three that are not counted; 9 if not given"
     )
 
 
@@ -161,25 +164,35 @@ class Subjects:
             },
         }
         cases = {case: subjects for case, subjects in cases.items() if case in wanted}
-        found: dict[str, Figures] = {case: {} for case in cases}
+        found: dict[str, Rounds] = {case: {name: [] for name in subjects} for case, subjects in cases.items()}
         for case, subjects in cases.items():
-            for _ in range(rounds):
+            for nth in range(WARM_UP + rounds):
                 for name, subject in subjects.items():
-                    _keep_least(found[case], name, _measured(subject))
+                    figures = _measured(subject)
+                    if nth >= WARM_UP:
+                        found[case][name].append(figures)
         for case, name, factor in (
             (DECODE, REFERENCE, self._share_factor(REFERENCE_SHARE)),
             (GROWTH, TENTH, self.records / self.checked.tenth_records),
         ):
-            if case in found:
-                found[case][name] = {figure: factor * value for figure, value in found[case][name].items()}
+            for figures in found.get(case, {}).get(name, []):
+                figures |= {figure: factor * value for figure, value in figures.items()}
         if {SCAN, GROUP} <= {*found}:
             found[GROUP][SCAN] = found[SCAN][KPROTO]
         if PARQUET in wanted:
             sizes = {KPROTO: _size(self.tables, "*.parquet"), LOG: _size(self.log_dir, "*.log")}
-            found[PARQUET] = {name: {"mb": size} for name, size in sizes.items()}
+            found[PARQUET] = {name: [{"mb": size}] for name, size in sizes.items()}
         if MICRO_BATCH in wanted:
-            found[MICRO_BATCH] = {KPROTO: {"p50_ms": self._micro_batches()}}
-        return [Row(bench=BENCH.name, case=case, figures=figures) for case, figures in found.items()]
+            found[MICRO_BATCH] = {KPROTO: [{"p50_ms": self._micro_batches()}]}
+        return [
+            Row(
+                bench=BENCH.name,
+                case=case,
+                figures={name: min(some, key=lambda one: one.get("cpu_s", 0.0)) for name, some in by_name.items()},
+                rounds=by_name,
+            )
+            for case, by_name in found.items()
+        ]
 
     def _load(self, log_dir: Path | None = None, **options: str) -> Any:
         return self.spark.read.format("kproto").options(**options).load(str(log_dir or self.log_dir))
@@ -363,11 +376,6 @@ def _measured(subject: Callable[[], object]) -> dict[str, float]:
         after, wall_s = cpu_seconds(), time.perf_counter() - wall
         if before.keys() <= after.keys():
             return {"cpu_s": sum(after.values()) - sum(before.values()), "wall_s": wall_s}
-
-
-def _keep_least(figures: Figures, name: str, new: dict[str, float]) -> None:
-    if name not in figures or new["cpu_s"] < figures[name]["cpu_s"]:
-        figures[name] = new
 
 
 def _size(directory: Path, pattern: str) -> float:
