@@ -69,7 +69,7 @@ done
 exec "{java}" "$@"
 """
 PYTHON_SHIM = """#!/bin/sh
-# Starts Python with a compiled PySpark instead of Spark's archive of its source, and a daemon that is quiet about ends.
+# Starts Python with a compiled PySpark instead of Spark's archive of its source, and kproto's daemon of workers.
 for argument; do
   shift
   [ "$argument" != pyspark.daemon ] || argument=kproto.spark.worker_daemon

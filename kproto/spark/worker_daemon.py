@@ -1,7 +1,7 @@
 """Spark's daemon of Python workers, without a traceback for each worker that Spark ends.
 
-Spark closes the socket of a worker that was idle for a minute. The worker then reports that its input ended, to nobody.
-Through TCP that report is lost; through a Unix socket it is a `BrokenPipeError`, which Spark prints.
+Spark closes the socket of a worker that was idle for a minute. The worker then reports the end of its input to the
+closed socket. Through TCP that report is lost; through a Unix socket it is a `BrokenPipeError`, which Spark prints.
 """
 
 from __future__ import annotations
