@@ -18,14 +18,15 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
+from kproto.spark.scratch import directory_for_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,10 +159,10 @@ def _unix_sockets() -> dict[str, str]:
 
 @cache
 def _socket_folder() -> str:
-    """Make a directory for the sockets of this process, which is removed when it ends."""
-    folder = mkdtemp(prefix="kproto-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    """Make a directory for the sockets of this process, which is removed when it ends, or by a later command."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return str(stack.enter_context(directory_for_rows()))
 
 
 def is_local(spark: SparkSession) -> bool:
