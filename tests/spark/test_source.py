@@ -6,22 +6,27 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from bench.offsets_log import make_log
+from kproto.arrow.schemas import NEVER_NULL
 from kproto.logs.files import find_partitions
 from kproto.records.partitioning import partition_for
 from kproto.spark import one_line, register
 from kproto.spark.source import options as options_module
 from kproto.spark.source.batch import NarrowingReader
 from kproto.spark.source.options import OptionError, read_options
+from kproto.spark.source.plan import parts_to_read
 from kproto.spark.source.pruning import Wanted, partition_count, pruned
-from kproto.spark.source.task import Task
+from kproto.spark.source.rows import rows_of
+from kproto.spark.source.task import Task, tasks_of
 from tests.arrow import golden
 from tests.arrow.living_log import LivingLog
+from tests.fixture_files import FIXTURES
 
 COMMITS = 20_000
 
@@ -50,6 +55,23 @@ def test_spark_returns_rows_as_kafka_prints_them(spark: SparkSession) -> None:
             _naive, (row["log_ts"], row["commit_ts"], row["expire_ts"])
         )
     assert [{name: _bytes(row[name]) for name in names} for row in found] == expected
+
+
+def test_columns_that_are_never_null_have_no_nulls() -> None:
+    """Spark does not look whether a value of these columns is null. Logs of each release, tombstones and
+    transactions among them.
+    """
+    nulls: dict[str, int] = {}
+    for log in sorted({segment.parent.parent for segment in (FIXTURES / "offsets-logs").rglob("*.log")}):
+        options = read_options({"path": str(log), "allowEmpty": "true"})
+        tasks = tasks_of(parts_to_read(options, Wanted()), options.task_bytes)
+        batches = [batch for task in tasks for batch in rows_of(task.ranges, options)]
+        rows = pa.Table.from_batches(batches, schema=options.arrow_schema)
+        for column in rows.schema:
+            nulls[column.name] = nulls.get(column.name, 0) + rows[column.name].null_count
+            assert column.nullable == (column.name not in NEVER_NULL)
+    assert {name for name, count in nulls.items() if count == 0} >= NEVER_NULL
+    assert nulls["committed_offset"] > 0
 
 
 def _naive(moment: Any) -> Any:
