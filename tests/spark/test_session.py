@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from kproto.errors import KprotoError
 from kproto.spark.arguments import parse
+from kproto.spark.scratch import directory_for_rows
 from kproto.spark.session import (
     DELTA_PARTITIONS,
     JAVA_OPTIONS,
@@ -217,24 +218,25 @@ def test_a_directory_with_a_long_name_has_no_sockets(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("module", "is_printed"), [("pyspark.daemon", True), ("kproto.spark.worker_daemon", False)])
-def test_a_worker_that_spark_ends_prints_nothing(tmp_path: Path, module: str, is_printed: bool) -> None:
+def test_a_worker_that_spark_ends_prints_nothing(module: str, is_printed: bool) -> None:
     """Spark's own daemon prints a traceback for each worker that was idle for a minute, if there are Unix sockets."""
     environment = {
         **os.environ,
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
         "SPARK_REUSE_WORKER": "1",
         "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
     }
     command = [sys.executable, "-m", module, "pyspark.worker"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as daemon:
-        assert daemon.stdout is not None
-        path = daemon.stdout.read(int.from_bytes(daemon.stdout.read(4), "big")).decode()
-        with socket.socket(socket.AF_UNIX) as worker:
-            worker.connect(path)
-            end = os.pidfd_open(int.from_bytes(worker.recv(4, socket.MSG_WAITALL), "big"))
-        select.select([end], [], [])  # until it has ended
-        os.close(end)
-        printed = daemon.communicate()[1]
+    with directory_for_rows() as folder:  # a socket in the directory of a test would have too long a name
+        environment["PYTHON_WORKER_FACTORY_SOCK_DIR"] = str(folder)
+        with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe) as daemon:
+            assert daemon.stdout is not None
+            path = daemon.stdout.read(int.from_bytes(daemon.stdout.read(4), "big")).decode()
+            with socket.socket(socket.AF_UNIX) as worker:
+                worker.connect(path)
+                end = os.pidfd_open(int.from_bytes(worker.recv(4, socket.MSG_WAITALL), "big"))
+            select.select([end], [], [])  # until it has ended
+            os.close(end)
+            printed = daemon.communicate()[1]
     assert (b"BrokenPipeError" in printed, bool(printed)) == (is_printed, is_printed)
