@@ -268,10 +268,10 @@ class ScannedInput(LogInput):
             headers=self._all_topics or LOG_ENDS in names,
             without=tuple(topic for name, topic in OWN_VIEWS.items() if name in names),
         )
-        self.rows: DataFrame = self._kept()
+        self._run()
 
-    def _kept(self) -> DataFrame:
-        return self._read().persist()
+    def _run(self) -> None:
+        self.rows: DataFrame = self._read().persist()
 
     def _read(self) -> DataFrame:
         reader = self._reader(SCAN).option("scan", self._scan.to_json())
@@ -337,13 +337,12 @@ class FiledInput(ScannedInput):
         if by_date:
             self._write_empty_ends(after.get(LOG_BATCHES.name, {}))
 
-    def _kept(self) -> DataFrame:
+    def _run(self) -> None:
         self._scan = replace(self._scan, folder=str(self._folder), days=self._days)
-        self._counted = self._read().toArrow()
+        self._counted: pa.Table = self._read().toArrow()
         if not self._days:
             for name in self._scan.after:
                 combine_small(self._folder / name)
-        return self.spark.createDataFrame(self._counted)
 
     def _parts_read(self) -> list[Any]:
         """Return what a query of Spark over these rows would, without the query: there are few."""
@@ -366,7 +365,7 @@ class FiledInput(ScannedInput):
 
     def _rows_of(self, table: Table) -> DataFrame:
         if table is COVERAGE:
-            return self.rows
+            return self.spark.createDataFrame(self._counted)
         files = self._folder / table.name
         return read_files(self.spark, table, files) if files.exists() else self.spark.createDataFrame([], ddl(table))
 
