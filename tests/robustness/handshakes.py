@@ -1,10 +1,11 @@
 """Break handshakes of TLS and SASL: `python -m tests.robustness.handshakes --seconds 15`.
 
 Method. One broker has the listeners PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL. Each connection sends the bytes of a
-good conversation (ApiVersions, a SASL handshake, tokens, requests) over a real or a broken handshake: bytes are
-changed, left out, repeated, truncated, sent in pieces or together, and TLS records are split and merged, before, during
-and after the handshakes. The broker has to close each connection whose client has ended. A *finding* is an error in the
-log of the broker, a connection that stays open, or a client of another listener that is not served.
+good conversation over a real or a broken handshake: ApiVersions, then once or several times a SASL handshake, tokens
+and requests. Bytes are changed, left out, repeated, truncated, sent in pieces or together, and TLS records are split
+and merged, before, during and after the handshakes. The broker has to close each connection whose client has ended.
+A *finding* is an error in the log of the broker, a connection that stays open, or a client of another listener that is
+not served.
 
 The frames of a round follow from the seed and its number. The exit code is 1 if something was found.
 """
@@ -36,6 +37,8 @@ CLOSE_LIMIT_S = 10.0
 HANDSHAKE_LIMIT_S = 0.2
 """How long a client waits for bytes of a handshake, which may not come: after it, the client ends the connection."""
 ROUNDS_BETWEEN_CHECKS = 50
+SESSION_MS = 20
+"""How long a client may send requests until it has to authenticate again: some conversations take longer."""
 GOOD_TOKENS = {
     "PLAIN": (b"\0alice\0secret",),
     "SCRAM-SHA-256": (b"n,,n=alice,r=abcdef", b"c=biws,r=abcdef,p=AAAA"),
@@ -62,17 +65,24 @@ def frame(api_key: int, version: int, body: bytes) -> bytes:
 
 
 def conversation(choose: random.Random) -> list[bytes]:
-    """Return the frames of a client that logs in, and then asks."""
+    """Return the frames of a client that logs in and asks, and may do both again on the same connection (KIP-368)."""
+    frames = [frame(18, 0, b"")] if choose.random() < 0.5 else []
+    for _ in range(choose.choice((1, 1, 2, 5))):
+        frames += [*login(choose), frame(16, 0, b""), frame(3, 1, struct.pack(">i", 0))]
+    return frames
+
+
+def login(choose: random.Random) -> list[bytes]:
+    """Return the frames of one authentication, with a handshake of either version."""
     mechanism = choose.choice([*GOOD_TOKENS])
     tokens = GOOD_TOKENS[mechanism] or (message(unsecured_token("alice", issued_s=time.time())),)
     handshake_version = choose.choice((0, 1))
     name = mechanism.encode()
-    frames = [frame(18, 0, b"")] if choose.random() < 0.5 else []
-    frames.append(frame(17, handshake_version, struct.pack(">h", len(name)) + name))
+    frames = [frame(17, handshake_version, struct.pack(">h", len(name)) + name)]
     for token in tokens:
         size = struct.pack(">i", len(token))
         frames.append(size + token if handshake_version == 0 else frame(36, choose.choice((0, 1)), size + token))
-    return [*frames, frame(16, 0, b""), frame(3, 1, struct.pack(">i", 0))]
+    return frames
 
 
 def damaged(data: bytes, choose: random.Random) -> bytes:
@@ -200,7 +210,7 @@ def run(seed: int, seconds: float) -> list[str]:
         sasl=[*GOOD_TOKENS],
         users={"alice": "secret"},
         listeners=[f"{name}://127.0.0.1:0" for name in LISTENERS],
-        settings={"connection.failed.authentication.delay.ms": 0},
+        settings={"connection.failed.authentication.delay.ms": 0, "connections.max.reauth.ms": SESSION_MS},
     ) as broker:
         addresses = {name: broker.servers_of(name) for name in LISTENERS}
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
