@@ -38,7 +38,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto_server.commit_cache.cached_commits import FIRST_VERSION
-from kproto_server.commit_cache.entry import USED, PendingCommit
+from kproto_server.commit_cache.entry import EVICTED, USED, PendingCommit
 from kproto_server.coordinator.commit import commit_error
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class CommitCache:
             sender = frame[template.sender]
             if int.from_bytes(frame, "big") & template.mask != template.constant:
                 entry = commits.find(frame)  # other partitions, or another API
-            elif sender == self._sender and not last.is_evicted:
+            elif sender == self._sender and last.usage != EVICTED:
                 entry = last
             else:
                 entry = commits.find_in_template(frame, sender, template)
@@ -129,8 +129,8 @@ class CommitCache:
             return None
         group = coordinator.groups.get(entry.group_id)
         if group is None:
-            if entry.error_without_group:
-                return None
+            if not template.is_simple:
+                return None  # mostly an error: the reference path decides
         elif commit_error(group, entry.request, template.api_version, coordinator.behavior, coordinator.topics):
             return None
         elif entry.request.member_id and coordinator.behavior.counts_commits_as_heartbeats:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kproto_server.commit_cache.entry import ENTRY_SIZE_BYTES, IDLE, USED, CacheEntry
+from kproto_server.commit_cache.entry import ENTRY_SIZE_BYTES, EVICTED, IDLE, USED, CacheEntry
 from kproto_server.commit_cache.template import make_template
 from kproto_server.coordinator.commit import names_a_member
 
@@ -172,7 +172,8 @@ class CachedCommits:
             self._size_bytes -= before.size_bytes
         self._size_bytes += entry.size_bytes
         self._entries[key] = entry
-        entry.is_evicted = False
+        if entry.usage == EVICTED:
+            entry.usage = USED
 
     def _make_room(self, size_bytes: int) -> bool:
         """Evict entries until there is room; return False if the next one to evict was used."""
@@ -190,7 +191,7 @@ class CachedCommits:
         del self._entries[key]
         self._size_bytes -= entry.size_bytes
         self._candidates[_candidate(key.encode(KEY_ENCODING), entry.template.frame_size)] = 1
-        entry.is_evicted = True  # a connection may still have it
+        entry.usage = EVICTED
         if entry.store is not None:
             entry.store.settle(entry.group_id)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kproto_server.coordinator.change_log import Change
-from kproto_server.coordinator.commit import commit_error
 from kproto_server.coordinator.offsets import LazyEntries
 
 if TYPE_CHECKING:
@@ -17,11 +16,12 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.requests.context import RequestContext
 
-ENTRY_SIZE_BYTES = 310
+ENTRY_SIZE_BYTES = 294
 """Memory of an entry besides its frame: objects, and what dictionaries need for it."""
 
-NEVER_USED, USED, IDLE = range(3)
-"""Whether an entry has responded to a commit: never; since its last turn to be evicted; not since then."""
+NEVER_USED, USED, IDLE, EVICTED = range(4)
+"""Whether an entry has responded to a commit: never; since its last turn to be evicted; not since then. An evicted one
+belongs to no group, though a connection may still have it."""
 
 
 class EntryOwner(Protocol):
@@ -40,32 +40,16 @@ class CacheEntry(LazyEntries):
     the template.
     """
 
-    __slots__ = (
-        "error_without_group",
-        "frame",
-        "group_id",
-        "is_evicted",
-        "now_ms",
-        "partition",
-        "request",
-        "store",
-        "template",
-        "usage",
-    )
+    __slots__ = ("frame", "group_id", "now_ms", "partition", "request", "store", "template", "usage")
 
     def __init__(
         self, template: RequestTemplate, frame: bytes, context: RequestContext, request: OffsetCommitRequest
     ) -> None:
-        coordinator = context.coordinator
         self.template: RequestTemplate = template
         self.group_id: str = request.group_id
         self.request: OffsetCommitRequest = template.member_of(request)
         """Generation, member and instance of the commit, for `commit_error`."""
-        self.error_without_group: int = commit_error(
-            None, self.request, context.api_version, coordinator.behavior, coordinator.topics
-        )
-        """The decision on the commit while the group does not exist."""
-        partition = coordinator.partition_of(request.group_id)
+        partition = context.coordinator.partition_of(request.group_id)
         assert partition is not None, "the commit was accepted"
         self.partition: int = partition
         """The offsets partition of the group."""
@@ -76,7 +60,6 @@ class CacheEntry(LazyEntries):
         self.store: OffsetStore | None = None
         """The store that has this entry as lazy entries; None: the commit is decoded."""
         self.usage: int = NEVER_USED
-        self.is_evicted: bool = False
 
     @property
     def size_bytes(self) -> int:
