@@ -15,8 +15,6 @@ from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.log_manager.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kproto.codes import ErrorCode
     from kproto_server.client_metrics.subscriptions import ClientMetrics
     from kproto_server.cluster.cluster import Cluster
@@ -30,8 +28,8 @@ class BrokerState:
     """The parts of one broker process. Handlers get them one by one, in their `RequestContext`."""
 
     __slots__ = (
-        "_client_metrics", "_share_groups", "_transactions", "clock", "cluster", "coordinator", "find_client_metrics",
-        "find_share_groups", "find_transactions", "kafka_version", "log_manager", "settings",
+        "_client_metrics", "_share_groups", "_transactions", "clock", "cluster", "coordinator", "kafka_version",
+        "log_manager", "settings",
     )  # fmt: skip
 
     def __init__(
@@ -59,11 +57,8 @@ class BrokerState:
         self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
         self.log_manager.verify_transaction = self._verify_transaction
         self._transactions: TransactionCoordinator | None = None
-        self.find_transactions: Callable[[], TransactionCoordinator] = lambda: self.transactions
         self._share_groups: ShareGroups | None = None
-        self.find_share_groups: Callable[[], ShareGroups] = lambda: self.share_groups
         self._client_metrics: ClientMetrics | None = None
-        self.find_client_metrics: Callable[[], ClientMetrics] = lambda: self.client_metrics
         self.coordinator.begin_share_groups_load = lambda: self.share_groups.begin_load()
 
     @property
@@ -74,10 +69,9 @@ class BrokerState:
             from kproto_server.transactions.version_behavior import TransactionBehavior
 
             behavior = self.kafka_version.behavior(TransactionBehavior)
-            made = self._transactions = TransactionCoordinator(
+            self._transactions = TransactionCoordinator(
                 behavior, self.settings, self.cluster, self.coordinator, self.log_manager
             )
-            self.find_transactions = lambda: made
         return self._transactions
 
     @property

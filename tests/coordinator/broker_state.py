@@ -63,16 +63,7 @@ def request_context(
 ) -> RequestContext:
     """Return the context of a request to a node."""
     node = state.cluster.nodes[node_id]
-    parts = (
-        state.coordinator,
-        state.cluster,
-        state.kafka_version,
-        state.settings,
-        state.log_manager,
-        state.find_transactions,
-        state.find_share_groups,
-        state.find_client_metrics,
-    )
+    parts = state.coordinator, state.cluster, state.settings, state
     return RequestContext(*parts, node, connection, api_key, version, "test", now_ms)
 
 

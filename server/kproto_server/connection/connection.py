@@ -389,12 +389,8 @@ class Connection:
             context = RequestContext(
                 state.coordinator,
                 state.cluster,
-                state.kafka_version,
                 state.settings,
-                state.log_manager,
-                state.find_transactions,
-                state.find_share_groups,
-                state.find_client_metrics,
+                state,
                 self.node,
                 self.info,
                 api_key,

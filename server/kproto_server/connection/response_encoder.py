@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kproto.errors import StringTooLong
@@ -58,15 +59,15 @@ class ResponseEncoder:
         response: Response,
     ) -> bytes:
         """Return the frame of a response; the commit cache may learn from it."""
-        header = correlation_id, endpoint.response_header_version
+        header_version = endpoint.response_header_version
         try:
             if endpoint.has_records:
-                encoded = endpoint.encode(response, lambda pieces: joined_response_frame(*header, pieces))
+                encoded = endpoint.encode(response, partial(joined_response_frame, correlation_id, header_version))
             else:
-                encoded = response_frame(*header, endpoint.encode(response))
+                encoded = response_frame(correlation_id, header_version, endpoint.encode(response))
         except StringTooLong as error:
             response = endpoint.fail(request, error)
-            encoded = response_frame(*header, endpoint.encode(response))
+            encoded = response_frame(correlation_id, header_version, endpoint.encode(response))
         if endpoint.reports_errors and (codes := error_codes(response)):
             self._observations.errors(self._info, context.client_id, context.api_key, context.api_version, codes)
         if endpoint.is_learned:

@@ -78,9 +78,10 @@ class PendingResponse(Generic[ResultT]):
         if self.result is None:
             self.result = result
             self.completion.complete()
-        all_earlier, self._earlier = self._earlier, None
-        for one in all_earlier or ():
-            one.complete(result)
+        if self._earlier is not None:
+            all_earlier, self._earlier = self._earlier, None
+            for one in all_earlier:
+                one.complete(result)
 
 
 def rejected_join(error: ErrorCode, member_id: str) -> JoinResult:
