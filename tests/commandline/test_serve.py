@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.commandline.commands import LIMIT_S, is_running, kproto, kproto_started, line_of
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset, create_topic
 from tests.robustness.broker_process import broker_process
+from tests.storage.log_data import batch_of
 from tests.waiting import wait_until
 
 LISTENING = re.compile(r"kproto: listening on (127\.0\.0\.1):([0-9]+)")
@@ -221,3 +223,24 @@ def test_connections_leave_descriptors_for_files(durability: str, tmp_path: Path
         stack.close()
         with RawClient(broker.address) as another:
             assert [commit_offset(another, f"group-{number}") for number in range(20)] == [0] * 20
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_written_partitions_leave_descriptors_for_connections(durability: str, tmp_path: Path) -> None:
+    """Each had one for itself: with 256, the broker accepted no connection after records to 240 partitions."""
+    planted = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
+    options = ("--data-dir", str(tmp_path / "data"), "--durability", durability, "--set", "num.partitions=150")
+    batch, _ = batch_of(b"value")
+    partitions = tuple(PartitionProduceData(index=index, records=batch) for index in range(150))
+    request = ProduceRequest(
+        acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=partitions),)
+    )
+    with broker_process(*options, planted=planted) as broker:
+        with RawClient(broker.address) as client:
+            create_topic(client)
+            for base_offset in range(2):
+                (topic,) = client.ask(request, 3).responses
+                found = [(one.error_code, one.base_offset) for one in topic.partition_responses]
+                assert found == [(0, base_offset)] * 150
+        with RawClient(broker.address) as another:
+            assert commit_offset(another, "group") == 0

@@ -10,6 +10,7 @@ from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.group_commit import GroupCommit
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
+from kproto_server.storage.open_segments import OpenSegments
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.segment_sync import SegmentSync
 from kproto_server.storage.topics_file import StoredTopic
@@ -55,6 +56,7 @@ class CrashHarness:
             unsynced_max_bytes=self.wal_size_bytes,
             segment_bytes=self.segment_bytes,
             wal_size_bytes=self.wal_size_bytes,
+            open_segments=OpenSegments(PARTITIONS - 1),
         )
 
     def log(self, partition: int) -> PartitionLog:

@@ -12,6 +12,7 @@ from kproto.records.batches import read_batch
 from kproto_server.storage.checkpoints import LogPosition, read_log_positions, write_log_positions
 from kproto_server.storage.clean_shutdown import CleanEnd, read_clean_ends, write_clean_ends
 from kproto_server.storage.disk import read_all
+from kproto_server.storage.open_segments import OpenSegments
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, TopicLines, read_topics, write_topics
 from kproto_server.storage.write_ahead_log import FRAME_HEADER, NAMES, WriteAheadLog
@@ -68,6 +69,7 @@ def test_the_write_ahead_log_is_written_as_described() -> None:
         segment_bytes=SIZE_BYTES,
         recovery_point=LogPosition(0),
         unsynced_paths=(),
+        open_segments=OpenSegments(),
     )
     new_disk = SimulatedDisk()
     wal = WriteAheadLog(new_disk, cycle=4, size_bytes=SIZE_BYTES)

@@ -6,6 +6,7 @@ import pytest
 
 from kproto_server.storage.checkpoints import LogPosition
 from kproto_server.storage.disk import read_all
+from kproto_server.storage.open_segments import OpenSegments
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.write_ahead_log import NAMES, WriteAheadLog
 from kproto_server.storage.write_ahead_log_reader import WriteAheadLogContent, read_write_ahead_log
@@ -19,7 +20,7 @@ def partition_log(disk: SimulatedDisk, partition: int = 0) -> PartitionLog:
     return PartitionLog(
         disk, "t", partition,
         closed=[], active=None, next_offset=0, epoch=0, segment_bytes=1000, recovery_point=LogPosition(0),
-        unsynced_paths=(),
+        unsynced_paths=(), open_segments=OpenSegments(),
     )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ import sys
 def raise_limit() -> None:
     """Raise the soft limit on open files to the hard one, as Java does for a real broker.
 
-    Each connection and each log that is written has a descriptor. Many systems have a soft limit of 1024, at which a
-    producer with as many partitions leaves none for the connections of others.
+    Each connection has a descriptor, and each log that is written while there are enough
+    (`storage.open_segments`). Many systems have a soft limit of 1024, and macOS has one of 256.
     """
     if sys.platform == "win32":
         return

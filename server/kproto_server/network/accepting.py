@@ -43,6 +43,8 @@ ACCEPT_PAUSE_S = 0.1
 """Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
 FILES_SHARE = 4
 """One of so many descriptors is for files, if there is a data directory: connections must not stop commits."""
+OPEN_SEGMENTS_SHARE = 2
+"""One of so many descriptors is for logs that are written: logs must not stop connections."""
 
 
 class ListenerSecurity(NamedTuple):
@@ -72,14 +74,25 @@ class ListenerSecurity(NamedTuple):
 NO_SECURITY = ListenerSecurity()
 
 
-def connection_descriptors_max() -> int:
-    """Return how many descriptors of the process are not for files."""
+class Descriptors(NamedTuple):
+    """How many descriptors of the process may be used for what, if there is a data directory."""
+
+    all_but_files: int = sys.maxsize
+    """While the process has so many, connections wait to be accepted."""
+    open_segments: int = sys.maxsize
+    """So many logs have their active segment open."""
+
+
+def descriptors_of_process() -> Descriptors:
+    """Return what the process may have by its limit on open files; without a limit any number."""
     if sys.platform == "win32":
-        return sys.maxsize
+        return Descriptors()
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - limit // FILES_SHARE
+    if limit == resource.RLIM_INFINITY:
+        return Descriptors()
+    return Descriptors(limit - limit // FILES_SHARE, limit // OPEN_SEGMENTS_SHARE)
 
 
 class Acceptor:

@@ -13,7 +13,7 @@ import trio
 
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.deferred import TRUSTED
-from kproto_server.network.accepting import Acceptor, connection_descriptors_max
+from kproto_server.network.accepting import Acceptor, descriptors_of_process
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.nodes import Nodes
 from kproto_server.network.shutdown import finish, transports_of
@@ -109,7 +109,9 @@ class Server:
         loop.at_iteration_end = self._end_iteration
         loop.buffer_quotas.configure(state.settings.current)
         if persistence is not None:
-            self.acceptor.descriptors_max = connection_descriptors_max()
+            descriptors = descriptors_of_process()
+            self.acceptor.descriptors_max = descriptors.all_but_files
+            persistence.log_dir.open_segments.maximum = descriptors.open_segments
             if persistence.syncs_before_sending:
                 loop.before_sending = persistence.flush
 

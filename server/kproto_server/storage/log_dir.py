@@ -44,6 +44,7 @@ from kproto_server.storage.clean_shutdown import CLEAN_SHUTDOWN, clean_end, loss
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.kafka_files import kafka_recovery_points, require_kafka_recovery, was_used_by_kafka
 from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
+from kproto_server.storage.open_segments import OpenSegments
 from kproto_server.storage.recovery import Recovery, RecoveryInputs
 from kproto_server.storage.removal import remove_renamed, rename_removed, undo_removal
 from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
@@ -92,6 +93,7 @@ class LogDir:
         opens_existing: Callable[[str], bool] = lambda topic: False,
         extra_logs: Collection[str] = (),
         progress: Callable[[int, int], object] = lambda done, total: None,
+        open_segments: OpenSegments | None = None,
     ) -> None:
         """Open the directory, and recover its logs.
 
@@ -102,6 +104,7 @@ class LogDir:
             opens_existing: whether those logs of a topic are opened that exist.
             extra_logs: names of logs with one partition and without a topic; opened if they exist.
             progress: called with the number of opened logs and of all logs.
+            open_segments: bounds how many logs have their active segment open; None: there is no bound yet.
 
         Raises:
             LogError: the directory is damaged.
@@ -110,7 +113,8 @@ class LogDir:
         self.disk = disk
         self.syncs: bool = durability == "fsync"
         """Whether a change is durable before it is acknowledged."""
-        self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
+        self.open_segments: OpenSegments = open_segments or OpenSegments()
+        self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair, open_segments=self.open_segments)
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}

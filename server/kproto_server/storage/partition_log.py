@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.batch_header import CHECKED_FROM, LOG_OVERHEAD, MAGIC, MAGIC_POSITION, SIZE_POSITION, UNCHECKED
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kproto_server.storage.disk import Disk, File
+    from kproto_server.storage.open_segments import OpenSegments
 
 NO_NEW_FILES = -1
 pack_unchecked: Callable[..., bytes] = UNCHECKED.pack
@@ -78,7 +80,7 @@ class PartitionLog:
 
     __slots__ = (
         "_closed", "_dirty", "_disk", "_epoch_bytes", "_file", "_is_active_dirty", "_must_truncate",
-        "_new_files_number", "_next_written", "_position", "_sync_count",
+        "_new_files_number", "_next_written", "_open_segments", "_position", "_sync_count",
         "base_offset", "directory", "directory_bytes", "epoch", "first_dirty_offset", "next_offset", "on_roll",
         "partition", "recovery_point", "segment_bytes", "skips_size_check", "start_offset",
         "topic", "version", "writes_first",
@@ -97,8 +99,10 @@ class PartitionLog:
         segment_bytes: int,
         recovery_point: LogPosition,
         unsynced_paths: Iterable[str],
+        open_segments: OpenSegments,
     ) -> None:
         self._disk = disk
+        self._open_segments = open_segments
         self.topic: str = topic
         self.partition: int = partition
         self.directory: str = f"{topic}-{partition}"
@@ -125,7 +129,7 @@ class PartitionLog:
         """The offset of the next record, after the written batches."""
         self.base_offset: int = active.base_offset if active else next_offset
         self._file: File | None = None
-        """The active segment, opened at the first write."""
+        """The active segment, opened at the first write, and at the next one after it was closed."""
         self._position = active.size if active else 0
         self.recovery_point: LogPosition = recovery_point
         """The log is durable up to here."""
@@ -254,10 +258,10 @@ class PartitionLog:
         The new file is created first: if that fails, the old segment stays the active one and nothing has changed.
         """
         path = self._segment_path(self._next_written)
-        created = self._disk.open(path, create=True)
+        created = self._open_segments.open(self, partial(self._disk.open, path, create=True))
         try:
             created.truncate(0)
-            add_index(self._disk, path)
+            self._add_index(path)
         except OSError:
             created.close()
             with suppress(OSError):  # recovery removes an empty segment
@@ -277,9 +281,12 @@ class PartitionLog:
         path = self.active_path
         if not self._disk.exists(path):
             self._new_files_number = self._sync_count
-        self._file = self._disk.open(path, create=True)
-        add_index(self._disk, path)
+        self._file = self._open_segments.open(self, partial(self._disk.open, path, create=True))
+        self._add_index(path)
         return self._file
+
+    def _add_index(self, path: str) -> None:
+        self._open_segments.open(self, partial(add_index, self._disk, path))
 
     def begin_sync(self) -> LogSync | None:
         """Return the sync that makes all writes so far durable; None if they are."""
@@ -301,8 +308,14 @@ class PartitionLog:
         if self._new_files_number <= log_sync.number:
             self._new_files_number = NO_NEW_FILES
 
+    @property
+    def can_close(self) -> bool:
+        """Whether the active segment may be closed before the next write: what a failed write left must go first."""
+        return not self._must_truncate
+
     def close(self) -> None:
-        """Close the active segment, without a sync."""
+        """Close the active segment, without a sync; the next write opens it again."""
+        self._open_segments.forget(self)
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.checkpoints import EpochStarts
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.log_scan import ScanResult
+    from kproto_server.storage.open_segments import OpenSegments
     from kproto_server.storage.write_ahead_log_reader import LoggedBatch
 
 
@@ -86,8 +87,9 @@ class _RecoveredLog(NamedTuple):
 class Recovery:
     """Opens the logs of a data directory; `report` has one line for each thing that was truncated or restored."""
 
-    def __init__(self, disk: Disk, *, segment_bytes: int, repair: bool) -> None:
+    def __init__(self, disk: Disk, *, segment_bytes: int, repair: bool, open_segments: OpenSegments) -> None:
         self._disk = disk
+        self._open_segments = open_segments
         self._segment_bytes = segment_bytes
         self._repair = repair
         self.report: list[str] = []
@@ -137,6 +139,7 @@ class Recovery:
             segment_bytes=self._segment_bytes,
             recovery_point=recovered.scan_start,
             unsynced_paths=recovered.unsynced_paths,
+            open_segments=self._open_segments,
         )
         # Last: the batches are appended to the truncated log, and are dirty until the next sync.
         self._restore(log, logged)
