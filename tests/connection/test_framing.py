@@ -53,6 +53,19 @@ def test_frames_do_not_depend_on_the_division_of_the_stream(example: tuple[list[
 
 
 @given(cut_streams())
+def test_buffered_counts_the_bytes_that_were_fed_and_not_taken(example: tuple[list[bytes], list[bytes]]) -> None:
+    _, pieces = example
+    reader = FrameReader()
+    remaining = 0
+    for piece in pieces:
+        reader.feed(piece)
+        remaining += len(piece)
+        assert reader.buffered == remaining
+        remaining -= sum(4 + len(frame) for frame in reader.frames())
+        assert reader.buffered == remaining
+
+
+@given(cut_streams())
 def test_frames_can_be_taken_after_many_reads(example: tuple[list[bytes], list[bytes]]) -> None:
     frames, pieces = example
     reader = FrameReader()

@@ -26,6 +26,7 @@ CODEC = ("kproto/framing.py", "kproto/headers.py", "kproto/primitives.py", "kpro
 MODULES = (*CODEC, "kproto/records", "server/kproto_server/coordinator")
 TESTS = (
     "tests/connection",
+    "tests/requests",
     "tests/records",
     # Not the tests of the codec that go through all messages: they take minutes.
     "tests/codec/test_codes.py",
@@ -39,6 +40,7 @@ TESTS = (
     "tests/consumer_groups",
     "tests/streams_groups",
     "tests/server/handlers",
+    "tests/server/test_growth.py",
     "tests/commit_cache",
 )
 COPIED = ("kproto", "tests", "fixtures", "pyproject.toml", "README.md")
