@@ -57,7 +57,7 @@ class ImmediateWriter:
 def opened(disk: SimulatedDisk, segment_bytes: int) -> tuple[LogDir, StoredData]:
     log_dir = LogDir(disk, durability="os", opens_existing=lambda topic: True, segment_bytes=segment_bytes)
     log_dir.create_log("t", 0)
-    return log_dir, StoredData(log_dir.logs["t", 0], disk, ImmediateWriter(log_dir), 0)
+    return log_dir, StoredData(log_dir.logs["t", 0], ImmediateWriter(log_dir), 0)
 
 
 @settings(max_examples=60)

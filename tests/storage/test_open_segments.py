@@ -12,7 +12,7 @@ import pytest
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.open_segments import OpenSegments
-from tests.storage.log_data import TOPIC, append, log_values, new_log_dir
+from tests.storage.log_data import TOPIC, append, batch_values, log_values, new_log_dir
 from tests.storage.test_spare_descriptor import no_free_descriptor
 
 PARTITIONS = 6
@@ -52,6 +52,32 @@ def test_a_log_that_has_no_descriptor_takes_that_of_another(tmp_path: Path) -> N
     with no_free_descriptor():
         assert [append(log_dir, partition, b"1") for partition in range(2, PARTITIONS)] == [0] * (PARTITIONS - 2)
         assert write_all(log_dir, b"2") == [0] * PARTITIONS
+    check(log_dir, b"1", b"2")
+    log_dir.close()
+
+
+def test_a_reader_that_has_no_descriptor_takes_that_of_a_log(tmp_path: Path) -> None:
+    log_dir = new_log_dir(RealDisk(tmp_path), PARTITIONS, durability="os")
+    assert write_all(log_dir, b"1") == [0] * PARTITIONS
+    log = log_dir.logs[TOPIC, 0]
+    with no_free_descriptor():
+        file = log.open_segment(log.active_path)
+        (found,) = batch_values(file.read_at(0, file.size))
+        file.close()
+    assert found == [b"1"]
+    log_dir.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_lower_limit_closes_segments_at_once(tmp_path: Path) -> None:
+    """A start after a crash writes to logs before the limit is known, and connections could wait for their descriptors
+    without end."""
+    log_dir = new_log_dir(RealDisk(tmp_path), PARTITIONS, durability="os")
+    assert write_all(log_dir, b"1") == [0] * PARTITIONS
+    assert open_logs(tmp_path) == PARTITIONS
+    log_dir.open_segments.limit(2)
+    assert open_logs(tmp_path) == 2
+    assert write_all(log_dir, b"2") == [0] * PARTITIONS
     check(log_dir, b"1", b"2")
     log_dir.close()
 

@@ -111,7 +111,7 @@ class Server:
         if persistence is not None:
             descriptors = descriptors_of_process()
             self.acceptor.descriptors_max = descriptors.all_but_files
-            persistence.log_dir.open_segments.maximum = descriptors.open_segments
+            persistence.log_dir.open_segments.limit(descriptors.open_segments)
             if persistence.syncs_before_sending:
                 loop.before_sending = persistence.flush
 

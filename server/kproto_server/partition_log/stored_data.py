@@ -31,7 +31,7 @@ from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, 
 from kproto_server.partition_log.retention import SegmentSummary
 
 if TYPE_CHECKING:
-    from kproto_server.storage.disk import Disk, File
+    from kproto_server.storage.disk import File
     from kproto_server.storage.partition_log import PartitionLog, Segment
 
 HEADER = header_struct(
@@ -94,17 +94,16 @@ class StoredData(PartitionData):
     """The records of one partition, on disk."""
 
     __slots__ = (
-        "_disk", "_indexed", "_log", "_log_version", "_lost_producers", "_positions", "_restores_producers",
+        "_indexed", "_log", "_log_version", "_lost_producers", "_positions", "_restores_producers",
         "_segments", "_writer", "in_flight",
     )  # fmt: skip
 
     is_in_memory = False
 
-    def __init__(self, log: PartitionLog, disk: Disk, writer: BatchWriter, start_offset: int) -> None:
+    def __init__(self, log: PartitionLog, writer: BatchWriter, start_offset: int) -> None:
         super().__init__(max(start_offset, log.start_offset))
         self.next_offset: int = log.next_offset
         self._log = log
-        self._disk = disk
         self._writer = writer
         self._positions = array("q")
         self._segments = array("q")
@@ -206,7 +205,7 @@ class StoredData(PartitionData):
         """Index the new batches of a segment."""
         position = self._indexed[1] if segment.base_offset == self._indexed[0] else 0
         if position < segment.size:
-            file = self._disk.open(segment.path)
+            file = self._log.open_segment(segment.path)
             try:
                 position = self._index_file(file, segment, position)
             finally:
@@ -255,7 +254,7 @@ class StoredData(PartitionData):
             while index < end and self._segments[index] == base_offset:
                 index += 1
             size = self._positions[index - 1] + self._sizes[index - 1] - self._positions[first]
-            file = self._disk.open(self._log.path_of(base_offset))
+            file = self._log.open_segment(self._log.path_of(base_offset))
             try:
                 parts.append(file.read_at(self._positions[first], size))
             finally:

@@ -79,7 +79,7 @@ class TopicLogs:
         self._topic_ids[topic.name] = topic.topic_id
         data_class = OffsetsTopicData if topic.name == OFFSETS_TOPIC else StoredData
         start_offset = self._log_dir.start_offsets.get((topic.name, partition.index), 0)
-        data = data_class(log, self._log_dir.disk, self._writer, start_offset)
+        data = data_class(log, self._writer, start_offset)
         if partition.data is not NO_DATA:  # otherwise all partitions would have the same waiters
             data.waiters = partition.data.waiters
         partition.data = data

@@ -18,41 +18,55 @@ T = TypeVar("T")
 class OpenSegments:
     """The logs of a data directory whose active segment is open, the one that was opened first at the front.
 
-    A log opens its active segment with the first write, and writes to it without coming here. When another log needs a
-    descriptor, the segment at the front is closed; its log opens it again with its next write, which takes 20 us.
+    A log opens its active segment with the first write, and writes to it without coming here. When a descriptor is
+    needed elsewhere, the segment at the front is closed; its log opens it again with its next write, which takes 20 us.
     """
 
     def __init__(self, maximum: int = sys.maxsize) -> None:
-        self.maximum: int = maximum
-        """How many active segments may be open."""
+        """``maximum``: see `limit`."""
+        self._maximum = maximum
         self._logs: dict[PartitionLog, None] = {}
 
-    def open(self, log: PartitionLog, action: Callable[[], T]) -> T:
-        """Run an action that opens files of a log, which has its active segment open from then on.
+    def limit(self, maximum: int) -> None:
+        """Have no more active segments open than this from now on."""
+        self._maximum = maximum
+        self._close_down_to(maximum)
 
-        If the process has no descriptors left, segments of other logs are closed until it succeeds.
+    def open(self, log: PartitionLog, action: Callable[[], T]) -> T:
+        """Run an action that opens a file of a log, which has its active segment open from then on.
+
+        Raises:
+            OSError: as `attempt`.
+        """
+        if log not in self._logs:
+            self._close_down_to(self._maximum - 1)
+        opened = self.attempt(log, action)
+        self._logs[log] = None
+        return opened
+
+    def attempt(self, log: PartitionLog, action: Callable[[], T]) -> T:
+        """Run an action that opens a file of a log. If no descriptor is left, close segments of others until it can.
 
         Raises:
             OSError: the action has raised it.
         """
-        while log not in self._logs and len(self._logs) >= self.maximum and self._close_one(log):
-            pass
         while True:
             try:
-                opened = action()
+                return action()
             except OSError as error:
                 if error.errno not in NO_DESCRIPTOR_ERRORS or not self._close_one(log):
                     raise
-            else:
-                self._logs[log] = None
-                return opened
 
     def forget(self, log: PartitionLog) -> None:
         """Note that a log has closed its active segment."""
         self._logs.pop(log, None)
 
-    def _close_one(self, wanted: PartitionLog) -> bool:
-        """Close the first segment that can be closed; return False if there is none."""
+    def _close_down_to(self, count: int) -> None:
+        while len(self._logs) > count and self._close_one(None):
+            pass
+
+    def _close_one(self, wanted: PartitionLog | None) -> bool:
+        """Close the first segment that can be closed, but not that of one log; return False if there is none."""
         for log in self._logs:
             if log is not wanted and log.can_close:
                 log.close()  # which calls `forget`

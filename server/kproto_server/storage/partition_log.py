@@ -288,6 +288,14 @@ class PartitionLog:
     def _add_index(self, path: str) -> None:
         self._open_segments.open(self, partial(add_index, self._disk, path))
 
+    def open_segment(self, path: str) -> File:
+        """Open a segment for reading; the caller closes it.
+
+        Raises:
+            OSError: it can't be opened.
+        """
+        return self._open_segments.attempt(self, partial(self._disk.open, path))
+
     def begin_sync(self) -> LogSync | None:
         """Return the sync that makes all writes so far durable; None if they are."""
         if not self.is_dirty:
