@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.commandline.commands import LIMIT_S, is_running, kproto, kproto_started, line_of
 from tests.network.raw_client import RawClient
-from tests.network.requests import commit_offset, create_topic
+from tests.network.requests import commit_offset, create_topic, long_poll
 from tests.robustness.broker_process import broker_process
 from tests.storage.log_data import batch_of
 from tests.waiting import wait_until
@@ -223,6 +224,19 @@ def test_connections_leave_descriptors_for_files(durability: str, tmp_path: Path
         stack.close()
         with RawClient(broker.address) as another:
             assert [commit_offset(another, f"group-{number}") for number in range(20)] == [0] * 20
+
+
+def test_connections_leave_descriptors_for_modules() -> None:
+    """Without any, the first Fetch and the first CreateTopics could not import their handlers, and were closed."""
+    planted = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
+    topics = (CreatableTopic(name="u", num_partitions=1, replication_factor=1, assignments=(), configs=()),)
+    with broker_process(planted=planted) as broker, ExitStack() as stack:
+        client = stack.enter_context(RawClient(broker.address))
+        create_topic(client)
+        for _ in range(150):  # most of them wait to be accepted
+            stack.enter_context(RawClient(broker.address))
+        assert client.ask(long_poll(0), 4).responses[0].partitions[0].error_code == 0
+        assert client.ask(CreateTopicsRequest(topics=topics, timeout_ms=1000), 2).topics[0].error_code == 0
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])

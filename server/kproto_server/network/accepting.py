@@ -43,6 +43,8 @@ ACCEPT_PAUSE_S = 0.1
 """Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
 FILES_SHARE = 4
 """One of so many descriptors is for files, if there is a data directory: connections must not stop commits."""
+MODULES_DESCRIPTORS = 16
+"""So many descriptors are for files without a data directory: a handler is imported with the first request for it."""
 OPEN_SEGMENTS_SHARE = 2
 """One of so many descriptors is for logs that are written: logs must not stop connections."""
 
@@ -75,7 +77,7 @@ NO_SECURITY = ListenerSecurity()
 
 
 class Descriptors(NamedTuple):
-    """How many descriptors of the process may be used for what, if there is a data directory."""
+    """How many descriptors of the process may be used for what."""
 
     all_but_files: int = sys.maxsize
     """While the process has so many, connections wait to be accepted."""
@@ -83,8 +85,11 @@ class Descriptors(NamedTuple):
     """So many logs have their active segment open."""
 
 
-def descriptors_of_process() -> Descriptors:
-    """Return what the process may have by its limit on open files; without a limit any number."""
+def descriptors_of_process(*, has_data: bool) -> Descriptors:
+    """Return what the process may have by its limit on open files; without a limit any number.
+
+    ``has_data``: there is a data directory.
+    """
     if sys.platform == "win32":
         return Descriptors()
     import resource
@@ -92,7 +97,10 @@ def descriptors_of_process() -> Descriptors:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return Descriptors()
-    return Descriptors(limit - limit // FILES_SHARE, limit // OPEN_SEGMENTS_SHARE)
+    for_files = limit // FILES_SHARE
+    return Descriptors(
+        limit - (for_files if has_data else min(for_files, MODULES_DESCRIPTORS)), limit // OPEN_SEGMENTS_SHARE
+    )
 
 
 class Acceptor:

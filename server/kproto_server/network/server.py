@@ -108,9 +108,9 @@ class Server:
         self._nursery: trio.Nursery | None = None
         loop.at_iteration_end = self._end_iteration
         loop.buffer_quotas.configure(state.settings.current)
+        descriptors = descriptors_of_process(has_data=persistence is not None)
+        self.acceptor.descriptors_max = descriptors.all_but_files
         if persistence is not None:
-            descriptors = descriptors_of_process()
-            self.acceptor.descriptors_max = descriptors.all_but_files
             persistence.log_dir.open_segments.limit(descriptors.open_segments)
             if persistence.syncs_before_sending:
                 loop.before_sending = persistence.flush
