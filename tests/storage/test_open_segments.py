@@ -101,9 +101,9 @@ def test_a_segment_with_the_rest_of_a_failed_write_stays_open() -> None:
 
         def close(self) -> None:
             opened.remove(self.name)
-            segments.forget(self)  # type: ignore[arg-type]  # what OpenSegments uses of a log
+            segments.forget(self)
 
     segments = OpenSegments(2)
     for name, can_close in (("failed", False), ("second", True), ("third", True)):
-        segments.open(Log(name, can_close=can_close), partial(opened.append, name))  # type: ignore[arg-type]
+        segments.open(Log(name, can_close=can_close), partial(opened.append, name))
     assert opened == ["failed", "third"]

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kproto_server.storage.disk import NO_DESCRIPTOR_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto_server.storage.partition_log import PartitionLog
-
 T = TypeVar("T")
+
+
+class WrittenLog(Protocol):
+    """What is known of a `PartitionLog` here."""
+
+    @property
+    def can_close(self) -> bool:
+        """Whether the active segment may be closed before the next write."""
+
+    def close(self) -> None:
+        """Close the active segment, and call `OpenSegments.forget`."""
 
 
 class OpenSegments:
@@ -25,14 +34,14 @@ class OpenSegments:
     def __init__(self, maximum: int = sys.maxsize) -> None:
         """``maximum``: see `limit`."""
         self._maximum = maximum
-        self._logs: dict[PartitionLog, None] = {}
+        self._logs: dict[WrittenLog, None] = {}
 
     def limit(self, maximum: int) -> None:
         """Have no more active segments open than this from now on."""
         self._maximum = maximum
         self._close_down_to(maximum)
 
-    def open(self, log: PartitionLog, action: Callable[[], T]) -> T:
+    def open(self, log: WrittenLog, action: Callable[[], T]) -> T:
         """Run an action that opens a file of a log, which has its active segment open from then on.
 
         Raises:
@@ -44,7 +53,7 @@ class OpenSegments:
         self._logs[log] = None
         return opened
 
-    def attempt(self, log: PartitionLog, action: Callable[[], T]) -> T:
+    def attempt(self, log: WrittenLog, action: Callable[[], T]) -> T:
         """Run an action that opens a file of a log. If no descriptor is left, close segments of others until it can.
 
         Raises:
@@ -57,7 +66,7 @@ class OpenSegments:
                 if error.errno not in NO_DESCRIPTOR_ERRORS or not self._close_one(log):
                     raise
 
-    def forget(self, log: PartitionLog) -> None:
+    def forget(self, log: WrittenLog) -> None:
         """Note that a log has closed its active segment."""
         self._logs.pop(log, None)
 
@@ -65,10 +74,10 @@ class OpenSegments:
         while len(self._logs) > count and self._close_one(None):
             pass
 
-    def _close_one(self, wanted: PartitionLog | None) -> bool:
+    def _close_one(self, wanted: WrittenLog | None) -> bool:
         """Close the first segment that can be closed, but not that of one log; return False if there is none."""
         for log in self._logs:
             if log is not wanted and log.can_close:
-                log.close()  # which calls `forget`
+                log.close()
                 return True
         return False
