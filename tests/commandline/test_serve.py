@@ -198,12 +198,16 @@ def test_what_is_wrong_with_the_security_is_said_in_one_line(words: list[str], e
     assert error in line
 
 
+def limited_to(soft: int, hard: int | None = None) -> str:
+    """Return Python source that limits the descriptors of its process."""
+    return f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard or soft}))\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_serve_may_open_as_many_files_as_the_system_allows() -> None:
     """With 1024 descriptors, records for 1000 partitions left none for the connections of others."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    planted = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, {hard}))\n"
-    with broker_process(planted=planted) as broker:
+    with broker_process(planted=limited_to(64, hard)) as broker:
         (limits,) = re.findall(r"^Max open files +(\S+) +(\S+)", Path(f"/proc/{broker.pid}/limits").read_text(), re.M)
     assert limits[0] == limits[1] == str(hard)
 
@@ -211,9 +215,8 @@ def test_serve_may_open_as_many_files_as_the_system_allows() -> None:
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_connections_leave_descriptors_for_files(durability: str, tmp_path: Path) -> None:
     """Without any, one file that could not be synced ended all commits until the next start."""
-    planted = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))\n"
     options = ("--data-dir", str(tmp_path / "data"), "--durability", durability)
-    with broker_process(*options, planted=planted) as broker, ExitStack() as stack:
+    with broker_process(*options, planted=limited_to(160)) as broker, ExitStack() as stack:
         client = stack.enter_context(RawClient(broker.address))
         create_topic(client)
         assert commit_offset(client, "first") == 0
@@ -228,9 +231,8 @@ def test_connections_leave_descriptors_for_files(durability: str, tmp_path: Path
 
 def test_connections_leave_descriptors_for_modules() -> None:
     """Without any, the first Fetch and the first CreateTopics could not import their handlers, and were closed."""
-    planted = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
     topics = (CreatableTopic(name="u", num_partitions=1, replication_factor=1, assignments=(), configs=()),)
-    with broker_process(planted=planted) as broker, ExitStack() as stack:
+    with broker_process(planted=limited_to(100)) as broker, ExitStack() as stack:
         client = stack.enter_context(RawClient(broker.address))
         create_topic(client)
         for _ in range(150):  # most of them wait to be accepted
@@ -242,14 +244,13 @@ def test_connections_leave_descriptors_for_modules() -> None:
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_written_partitions_leave_descriptors_for_connections(durability: str, tmp_path: Path) -> None:
     """Each had one for itself: with 256, the broker accepted no connection after records to 240 partitions."""
-    planted = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
     options = ("--data-dir", str(tmp_path / "data"), "--durability", durability, "--set", "num.partitions=150")
     batch, _ = batch_of(b"value")
     partitions = tuple(PartitionProduceData(index=index, records=batch) for index in range(150))
     request = ProduceRequest(
         acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=partitions),)
     )
-    with broker_process(*options, planted=planted) as broker:
+    with broker_process(*options, planted=limited_to(100)) as broker:
         with RawClient(broker.address) as client:
             create_topic(client)
             for base_offset in range(2):

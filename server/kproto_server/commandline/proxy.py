@@ -20,13 +20,13 @@ from kproto.errors import UsageError
 from kproto_server.broker.fault_file import read_items
 from kproto_server.broker.security import Security
 from kproto_server.commandline import logs
-from kproto_server.commandline.descriptors import raise_limit
 from kproto_server.commandline.output import write
 from kproto_server.commandline.reporting import NOT_WRITTEN, publish, write_files
 from kproto_server.commandline.serve import REQUESTS_KEPT, SHUTDOWN_SIGNALS, AddressFile
 from kproto_server.configuration.listeners import SSL
 from kproto_server.control.listening import open_port
 from kproto_server.network.accepting import NO_SECURITY
+from kproto_server.network.descriptors import raise_limit
 from kproto_server.observation.observe import Observations
 from kproto_server.observation.request_log import RequestLog
 from kproto_server.proxy.control import Controlled, ProxyService

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
 from kproto_server.commandline import output_file
-from kproto_server.commandline.descriptors import raise_limit
 from kproto_server.commandline.output import write
 from kproto_server.configuration.listeners import bracketed
+from kproto_server.network.descriptors import raise_limit
 from kproto_server.network.listening import open_sockets
 
 if TYPE_CHECKING:

@@ -41,12 +41,6 @@ ACCEPTS_A_TURN = 64
 """Connections that are accepted before other tasks and connections are served."""
 ACCEPT_PAUSE_S = 0.1
 """Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
-FILES_SHARE = 4
-"""One of so many descriptors is for files, if there is a data directory: connections must not stop commits."""
-MODULES_DESCRIPTORS = 16
-"""So many descriptors are for files without a data directory: a handler is imported with the first request for it."""
-OPEN_SEGMENTS_SHARE = 2
-"""One of so many descriptors is for logs that are written: logs must not stop connections."""
 
 
 class ListenerSecurity(NamedTuple):
@@ -74,33 +68,6 @@ class ListenerSecurity(NamedTuple):
 
 
 NO_SECURITY = ListenerSecurity()
-
-
-class Descriptors(NamedTuple):
-    """How many descriptors of the process may be used for what."""
-
-    all_but_files: int = sys.maxsize
-    """While the process has so many, connections wait to be accepted."""
-    open_segments: int = sys.maxsize
-    """So many logs have their active segment open."""
-
-
-def descriptors_of_process(*, has_data: bool) -> Descriptors:
-    """Return what the process may have by its limit on open files; without a limit any number.
-
-    ``has_data``: there is a data directory.
-    """
-    if sys.platform == "win32":
-        return Descriptors()
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return Descriptors()
-    for_files = limit // FILES_SHARE
-    return Descriptors(
-        limit - (for_files if has_data else min(for_files, MODULES_DESCRIPTORS)), limit // OPEN_SEGMENTS_SHARE
-    )
 
 
 class Acceptor:

@@ -13,7 +13,8 @@ import trio
 
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.deferred import TRUSTED
-from kproto_server.network.accepting import Acceptor, descriptors_of_process
+from kproto_server.network.accepting import Acceptor
+from kproto_server.network.descriptors import descriptors_of_process
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.nodes import Nodes
 from kproto_server.network.shutdown import finish, transports_of
