@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BrokerState:
-    """The parts of one broker process. Handlers get them one by one, in their `RequestContext`."""
+    """The parts of one broker process. Handlers get them through their `RequestContext`."""
 
     __slots__ = (
         "_client_metrics", "_share_groups", "_transactions", "clock", "cluster", "coordinator", "kafka_version",

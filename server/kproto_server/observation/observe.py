@@ -154,16 +154,14 @@ class _Tally:
 
     def count(self, table: dict[Any, int], row: tuple[Any, ...], count: int = 1) -> None:
         """Add to a count of a client id, the first value of the row; a new one counts for `OTHERS` beyond the limit."""
-        if row[0] not in self.client_ids:
-            row = (self.known(row[0]), *row[1:])
         known = table.get(row)
-        if known is None:
-            if self.row_count < OWN_ROWS_MAX:  # `_takes_row`, inlined
-                self.row_count += 1
-            elif not self._takes_row():
-                self.client_ids.add(OTHERS)
-                row = (OTHERS, *row[1:])
-                known = table.get(row)
+        if known is None and row[0] not in self.client_ids:
+            row = (self.known(row[0]), *row[1:])
+            known = table.get(row)
+        if known is None and not self._takes_row():
+            self.client_ids.add(OTHERS)
+            row = (OTHERS, *row[1:])
+            known = table.get(row)
         table[row] = count if known is None else known + count
 
     def _takes_row(self) -> bool:
@@ -216,18 +214,12 @@ class _Tally:
                 self.add_requests(seen.client_id, seen.api_key, seen.api_version, count)
                 if seen.layout is not None:
                     self.add_commits(seen.client_id, seen.api_version, seen.layout, seen.retention_time_ms, count)
-        requests = self.requests
-        for request, count in other.requests.copy().items():
-            if request in requests:
-                requests[request] += count
-            else:
-                self.add_requests(*request, count)
+        for (client_id, api_key, api_version), count in other.requests.copy().items():
+            self.add_requests(client_id, api_key, api_version, count)
         for name in ("errors", "commits", "overrides", "closed", "failed_authentications", "logins"):
-            theirs = getattr(other, name)
-            if theirs:
-                mine = getattr(self, name)
-                for row, count in theirs.copy().items():
-                    self.count(mine, row, count)
+            mine, theirs = getattr(self, name), getattr(other, name)
+            for row, count in theirs.copy().items():
+                self.count(mine, row, count)
         for client_id, retention_time_ms in other.retention.copy().items():
             self.raise_retention(self.known(client_id), retention_time_ms)
         self.negotiated |= other.negotiated & self.client_ids

@@ -286,7 +286,7 @@ class PartitionLog:
         return self._file
 
     def _add_index(self, path: str) -> None:
-        self._open_segments.open(self, partial(add_index, self._disk, path))
+        self._open_segments.attempt(self, partial(add_index, self._disk, path))
 
     def open_segment(self, path: str) -> File:
         """Open a segment for reading; the caller closes it.

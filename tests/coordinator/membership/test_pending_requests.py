@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.coordinator.membership import timers
@@ -30,6 +32,29 @@ def test_a_member_that_leaves_gets_unknown_member_id_for_its_join() -> None:
     waiting = driver.join(leader)
     driver.leave((leader, None))
     assert (error_of(waiting), waiting.result and waiting.result.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+
+
+def test_a_member_that_leaves_gets_unknown_member_id_for_its_sync() -> None:
+    """GP-18."""
+    driver = GroupDriver()
+    _, second = driver.join(settle=False), driver.join(settle=False)
+    driver.clock.run_due()
+    follower = joined(second).member_id
+    waiting = driver.sync(follower)
+    assert waiting.result is None
+    assert driver.leave((follower, None)) == [0]
+    assert error_of(waiting) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(("kafka_version", "counts"), [("2.8.2", True), ("3.9.2", True), ("4.4.0", False)])
+def test_a_sync_of_a_stable_group_is_a_heartbeat_of_the_old_coordinator_only(kafka_version: str, counts: bool) -> None:
+    driver = GroupDriver(kafka_version)
+    (member_id,) = driver.stable_with(1)
+    member = driver.group.members[member_id]
+    before_ms = member.session_deadline_ms
+    driver.pass_time(5_000)
+    assert error_of(driver.sync(member_id)) == 0
+    assert member.session_deadline_ms == before_ms + (5_000 if counts else 0)
 
 
 def test_an_instance_id_may_be_empty() -> None:

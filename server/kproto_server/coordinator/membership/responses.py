@@ -78,10 +78,9 @@ class PendingResponse(Generic[ResultT]):
         if self.result is None:
             self.result = result
             self.completion.complete()
-        if self._earlier is not None:
-            all_earlier, self._earlier = self._earlier, None
-            for one in all_earlier:
-                one.complete(result)
+        all_earlier, self._earlier = self._earlier, None
+        for one in all_earlier or ():
+            one.complete(result)
 
 
 def rejected_join(error: ErrorCode, member_id: str) -> JoinResult:
