@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -214,6 +215,8 @@ def test_a_task_that_is_cancelled_before_the_broker_is_up_leaves_no_broker(backe
 
 
 def open_descriptors() -> int:
+    """Count the descriptors of this process, but those of objects that former tests left to the garbage collector."""
+    gc.collect()
     return len(os.listdir("/dev/fd"))
 
 
@@ -226,6 +229,6 @@ def test_fifty_starts_leave_no_descriptors_and_no_threads() -> None:
     descriptors, threads = open_descriptors(), threading.active_count()
     for _ in range(50):
         once()
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors  # clients of former tests may still have been closing
     # trio keeps idle worker threads for ten seconds to use them again: their number is bounded, not zero.
     assert threading.active_count() <= threads + 2

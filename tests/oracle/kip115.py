@@ -11,7 +11,6 @@ and the cluster has not noticed the loss yet, and afterwards; or they ask for mo
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
-from tests.waiting import STEP_S, wait_until
+from tests.waiting import wait_until
 
 BROKERS = 3
 PARTITIONS = 4
@@ -38,7 +37,6 @@ SETTINGS = {
 }
 GROUP, TRANSACTION = 0, 1
 FOUR = {**SETTINGS, "offsets.topic.replication.factor": "4", "transaction.state.log.replication.factor": "4"}
-ATTEMPTS = 20
 INTERNAL = {"__consumer_offsets": GROUP, "__transaction_state": TRANSACTION}
 """The internal topics, with the key type of FindCoordinator."""
 
@@ -108,22 +106,13 @@ def lose_before(cluster: FailingCluster) -> list[Step]:
             cluster.stop(running + 1)
             _create(client, f"orders-{running}", 1)
             for name, key_type in INTERNAL.items():
-                _settle(client, key_type)
-                steps.append(Step(running, f"find for {name}", _coordinator(client, key_type)))
-                steps.append(Step(running, f"metadata of {name}", _metadata(client, name)))
+                found = _until_success(partial(_coordinator, client, key_type))
+                steps.append(Step(running, f"find for {name}", found))
+                steps.append(Step(running, f"metadata of {name}", _until_success(partial(_metadata, client, name))))
         for node_id in (2, 3):
             cluster.start(node_id)
         steps += [Step(BROKERS, *step) for step in _steps_at_the_end(client)]
     return steps
-
-
-def _settle(client: RawClient, key_type: int) -> None:
-    """Ask for a coordinator until the topic exists, or so often that it would."""
-    pause = threading.Event()
-    for _ in range(ATTEMPTS):
-        if _coordinator(client, key_type)[0] == 0:
-            return
-        pause.wait(STEP_S)
 
 
 def lose_unnoticed(cluster: FailingCluster) -> list[Step]:

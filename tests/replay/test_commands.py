@@ -1,7 +1,7 @@
 """`kproto replay` and `kproto diff` with captures of real clients in front of kproto's brokers.
 
-Method. A proxy captures kafka-python; the capture is sent to brokers of other releases, and the captures of both are
-compared.
+Method. A proxy captures kafka-python and librdkafka; the capture is sent to brokers of other releases, and the captures
+of both are compared.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from tests.proxy.proxies import proxy_of
 from tests.proxy.test_capture import PROGRAM
 
 TWO_MEMBERS = """
-import os, threading
-from kafka import KafkaConsumer
-servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
-is_alone, have_committed, owned, have_one = threading.Event(), threading.Barrier(2), {}, set()
+import os
+from confluent_kafka import Consumer
+settings = {"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"], "group.id": "pair",
+            "heartbeat.interval.ms": 100, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
 
-def consume(number):
-    consumer = KafkaConsumer("orders", bootstrap_servers=servers, client_id=f"member-{number}", group_id="pair",
-                             heartbeat_interval_ms=100, enable_auto_commit=False, auto_offset_reset="earliest")
-    while len(have_one) < 2:  # a member that waits would hold up a rebalance, and there may be one more
-        consumer.poll(100)
-        owned[number] = len(consumer.assignment())
-        if owned[number] == 2:
-            is_alone.set()
-        if owned == {1: 1, 2: 1}:
-            have_one.add(number)
-    consumer.commit()
-    have_committed.wait(30)
+def new_member(number):
+    consumer = Consumer(settings | {"client.id": f"member-{number}"})
+    consumer.subscribe(["orders"])
+    return consumer
+
+def poll_until(owned):
+    while [len(consumer.assignment()) for consumer in members] != owned:
+        for consumer in members:
+            consumer.poll(0.1)
+
+members = [new_member(1)]
+poll_until([2])
+members.append(new_member(2))
+poll_until([1, 1])
+for consumer in members:
+    for partition in consumer.assignment():
+        partition.offset = 1
+        consumer.commit(offsets=[partition], asynchronous=False)
+for consumer in members:
     consumer.close()
-
-threads = [threading.Thread(target=consume, args=(number,)) for number in (1, 2)]
-threads[0].start()
-is_alone.wait(30)
-threads[1].start()
-for thread in threads:
-    thread.join()
 """
 
 
