@@ -252,6 +252,12 @@ class DecoderEmitter(Emitter):
             if isinstance(node, KafkaString):
                 self.lines[-1] += f"; {length} <= {STRING_SIZE_MAX + 1} or malformed()"
             self.line(f"{length} -= 1")
+        if isinstance(node, KafkaString):
+            # No comparison with ``size``: a cut string moves ``p`` beyond the end, where the next read fails.
+            self.line(f"if {length} > 0: {target} = b[p : (p := p + {length})].decode()")
+            self.line(f"elif {length}: {f'{target} = None' if node.nullable else 'malformed()'}")
+            self.line(f"else: {target} = ''")
+            return
         if not node.nullable:
             self.line(f"if {length} < 0: malformed()")
             self._body(node, length, target)
@@ -261,20 +267,10 @@ class DecoderEmitter(Emitter):
             self._body(node, length, target)
 
     def _body(self, node: Prefixed, length: str, target: str) -> None:
-        end = self.name() if not isinstance(node, KafkaArray) else ""
         if isinstance(node, KafkaArray):
             self._array(node.element, length, target)
-        elif isinstance(node, KafkaString):
-            # No comparison with ``size``: a cut string moves ``p`` beyond the end, where the next read fails.
-            self.line(f"if not {length}: {target} = ''")
-            with self.block("else:"):
-                self.line(f"{end} = p + {length}")
-                self.line(f"{target} = b[p:{end}].decode()")
-                self.line(f"p = {end}")
         else:
-            self.line(f"{end} = p + {length}")
-            self.line(f"{target} = b[p:{end}]")
-            self.line(f"p = {end}")
+            self.line(f"{target} = b[p : (p := p + {length})]")
             self.line("if p > size: malformed()")
 
     def _array(self, element: Construct, count: str, target: str) -> None:
