@@ -14,6 +14,7 @@ from kproto_server import handlers
 from kproto_server.commit_cache.cache import learns
 from kproto_server.commit_cache.cached_commits import CachedCommits
 from kproto_server.deferred import CloseConnection
+from kproto_server.observation.error_codes import reader_of
 from kproto_server.observation.observe import shortened
 from kproto_server.requests.endpoint import RECORDS_IN_RESPONSES, Endpoint, elements_max, turn_size_bytes
 
@@ -191,6 +192,7 @@ class Dispatcher:
             handle=handlers.handler(api_key) if api_key in handlers.HANDLED else self._unsupported(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
+            error_codes=reader_of(registry.response_class(api_key)),
             encode_slices=codec.encode_response_slices,
             has_records=api_key in RECORDS_IN_RESPONSES,
             turn_size_bytes=turn_size_bytes(api_key),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from kproto.errors import StringTooLong
 from kproto.headers import joined_response_frame, response_frame
 from kproto_server.deferred import CloseConnection
-from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -68,7 +67,7 @@ class ResponseEncoder:
         except StringTooLong as error:
             response = endpoint.fail(request, error)
             encoded = response_frame(correlation_id, header_version, endpoint.encode(response))
-        if endpoint.reports_errors and (codes := error_codes(response)):
+        if codes := endpoint.error_codes(response):
             self._observations.errors(self._info, context.client_id, context.api_key, context.api_version, codes)
         if endpoint.is_learned:
             self.learn(frame, body_position, context, request, response, encoded)

@@ -37,6 +37,7 @@ from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.deferred import CloseConnection, DelayedOperation
 from kproto_server.handlers._offsets import OffsetsBehavior
+from kproto_server.observation.error_codes import reader_of
 from kproto_server.requests.endpoint import Endpoint, elements_max
 
 if TYPE_CHECKING:
@@ -292,6 +293,7 @@ def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observ
         handle=handle,
         encode=codec.encode_response,
         response_header_version=codec.response_header_version,
+        error_codes=reader_of(OffsetCommitResponse),
     )
 
 

@@ -104,7 +104,7 @@ def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observ
         handle=lambda request, context: response,
         encode=registry.codec(API_VERSIONS, 0).encode_response,
         response_header_version=0,
-        reports_errors=False,
+        error_codes=lambda response: [],
     )
 
 

@@ -15,19 +15,22 @@ if TYPE_CHECKING:
 
     from kproto.declaration import Field, Struct
 
-    Reader = Callable[[Struct], list[int]]
+    Reader = Callable[[Any], list[int]]
 
 _readers: dict[type[Struct], Reader] = {}
 
 
 def error_codes(response: Struct) -> list[int]:
     """Return all error codes of a response, or of a struct in it, other than 0, in wire order."""
-    cls = type(response)
-    try:
-        return _readers[cls](response)
-    except KeyError:
+    return reader_of(type(response))(response)
+
+
+def reader_of(cls: type[Struct]) -> Reader:
+    """Return the function that does what `error_codes` does, for the values of one class."""
+    read = _readers.get(cls)
+    if read is None:
         read = _readers[cls] = _compile(cls)
-        return read(response)
+    return read
 
 
 def _compile(cls: type[Struct]) -> Reader:

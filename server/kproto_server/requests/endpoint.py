@@ -97,6 +97,8 @@ class Endpoint:
     encode: Encode
     """Returns the body of a response."""
     response_header_version: int
+    error_codes: Callable[[Any], list[int]]
+    """Returns the error codes of a response that are reported (`Observations`)."""
     elements_max: int = 0
     """How many elements `decode` accepts."""
     on_decoded: Callable[[Any, RequestContext], object] | None = None
@@ -109,8 +111,6 @@ class Endpoint:
     """Whether responses have records. Megabytes of them are copied once less, for 0.4 us of each response."""
     turn_size_bytes: int = TURN_SIZE_BYTES
     """Requests of this size or more wait for their turn (`kproto_server.deferred.Turn`)."""
-    reports_errors: bool = True
-    """Whether error codes in responses are reported (`Observations`)."""
     fail: Callable[[Any, StringTooLong | TopicsNotStored], Response] = _no_response
     """Returns the response to a request whose result cannot be encoded, or whose changes cannot be stored; raises the
     error if there is none."""
