@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
     from kproto_server.connection.deferred_queue import PendingResponse
     from kproto_server.connection.dispatcher import Dispatcher
+    from kproto_server.observation.observe import RequestCounts
 
 logger = logging.getLogger("kproto")
 
@@ -100,6 +101,7 @@ class Connection:
         "_look_up",
         "_rank",
         "_reader",
+        "_request_counts",
         "backlog",
         "close_reason",
         "delayed",
@@ -141,6 +143,8 @@ class Connection:
         """What `deferred.Turn` has: how many more cheap requests make the connection trusted."""
         self._client_id = ""
         """The client id of the latest request, for reports of a frame that has none."""
+        self._request_counts: RequestCounts = {}
+        """Those of `Observations`, from the first request on."""
         self._encoder = ResponseEncoder(dispatcher.observations, info)
         self._encode = self._encoder.encode
         self._use_commit_cache()
@@ -398,7 +402,11 @@ class Connection:
                 client_id,
                 now_ms,
             )
-            dispatcher.observations.request(self.info, client_id, api_key, api_version)
+            try:
+                self._request_counts[client_id, api_key, api_version] += 1
+            except KeyError:
+                counts = dispatcher.observations.request(self.info, client_id, api_key, api_version)
+                self._request_counts = counts
             decoded = endpoint.decode(frame, body_position, endpoint.elements_max)
             request = decoded[0]  # bytes after the body are ignored (BA-7)
             if endpoint.on_decoded is not None:

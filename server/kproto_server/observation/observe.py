@@ -61,6 +61,10 @@ ORIGINS_MAX = 100
 """Hosts with principals that are kept of each client id and software."""
 
 
+RequestCounts = dict[tuple[str, int, int], int]
+"""Client id, API key and API version -> requests."""
+
+
 class RepeatedRequests:
     """Counts requests that differ in nothing that is observed, for code that does not decode each of them.
 
@@ -131,7 +135,7 @@ class _Tally:
         """Client ids that sent ApiVersions."""
         self.origins: dict[str, dict[tuple[str, str], None]] = {}
         """Client id -> hosts and principals of the connections that were added, in their order."""
-        self.requests: dict[tuple[str, int, int], int] = {}
+        self.requests: RequestCounts = {}
         self.errors: dict[tuple[str, int, int, int], int] = {}
         self.commits: dict[tuple[str, int, str], int] = {}
         self.overrides: dict[tuple[str, int, str], int] = {}
@@ -155,7 +159,10 @@ class _Tally:
     def count(self, table: dict[Any, int], row: tuple[Any, ...], count: int = 1) -> None:
         """Add to a count of a client id, the first value of the row; a new one counts for `OTHERS` beyond the limit."""
         known = table.get(row)
-        if known is None and row[0] not in self.client_ids:
+        if known is not None:
+            table[row] = known + count
+            return
+        if row[0] not in self.client_ids:
             row = (self.known(row[0]), *row[1:])
             known = table.get(row)
         if known is None and not self._takes_row():
@@ -214,12 +221,17 @@ class _Tally:
                 self.add_requests(seen.client_id, seen.api_key, seen.api_version, count)
                 if seen.layout is not None:
                     self.add_commits(seen.client_id, seen.api_version, seen.layout, seen.retention_time_ms, count)
-        for (client_id, api_key, api_version), count in other.requests.copy().items():
-            self.add_requests(client_id, api_key, api_version, count)
+        requests = self.requests
+        for request, count in other.requests.copy().items():
+            if request in requests:
+                requests[request] += count
+            else:
+                self.add_requests(*request, count)
         for name in ("errors", "commits", "overrides", "closed", "failed_authentications", "logins"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            for row, count in theirs.copy().items():
-                self.count(mine, row, count)
+            if theirs := getattr(other, name):
+                mine = getattr(self, name)
+                for row, count in theirs.copy().items():
+                    self.count(mine, row, count)
         for client_id, retention_time_ms in other.retention.copy().items():
             self.raise_retention(self.known(client_id), retention_time_ms)
         self.negotiated |= other.negotiated & self.client_ids
@@ -268,15 +280,14 @@ class Observations:
         self._shared = _SharedRows()
         self._moving = allocate_lock()
 
-    def request(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int) -> None:
-        """Count a request."""
+    def request(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int) -> RequestCounts:
+        """Count a request; return the counts of the connection's requests, for as long as it is open.
+
+        A caller that finds a request's row there may count the next request of this row itself.
+        """
         tally = self._live.get(id(connection)) or self._new_tally(connection)
-        requests, row = tally.requests, (client_id, api_key, api_version)
-        count = requests.get(row)
-        if count is None:
-            tally.add_requests(*row, 1)
-        else:
-            requests[row] = count + 1
+        tally.add_requests(client_id, api_key, api_version, 1)
+        return tally.requests
 
     def repeated(
         self,
@@ -344,6 +355,8 @@ class Observations:
             for key, tally in self._live.items():
                 fresh = self._live[key] = _Tally(tally.connection, self._shared)
                 fresh.negotiated = tally.negotiated
+                fresh.requests = tally.requests  # its connection goes on counting there
+                fresh.requests.clear()
                 fresh.repeated = tally.repeated  # their owners go on counting
                 for repeated in tally.repeated.values():
                     repeated.count = 0
