@@ -47,6 +47,8 @@ Protocols = tuple[tuple[str, bytes], ...]
 class GroupState(enum.Enum):
     """A state, with Kafka's name as its value."""
 
+    __hash__ = object.__hash__  # an Enum's own is a Python function, and each request of a member looks up a table
+
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"

@@ -42,6 +42,11 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Re
     """Handle a JoinGroup to a node that coordinates the group; return its response, pending or complete."""
     response: Response = PendingResponse()
     group = coordinator.groups.get(request.group_id)
+    if group is not None and group.kind == "classic":
+        _join_classic(coordinator, group, request, now_ms, response)
+        if group.state is not DEAD:
+            timers.schedule(coordinator, group)
+        return response
     by_offsets = coordinator.group(request.group_id) if group is None else None
     write: Callable[[], object] | None = None
     is_new_group = group is None and by_offsets is None
@@ -51,22 +56,21 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Re
     if group is not None and group.kind not in KINDS_WITH_CLASSIC_MEMBERS:
         response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
         return response
-    if group is not None and group.kind == "consumer":
+    if group is not None:
         from kproto_server.coordinator.consumer_groups import classic_members
 
         classic_members.join(coordinator, group, request, now_ms, response)
         return response
-    if group is None:
-        if request.member_id:
-            error = None if by_offsets is None else _join_error(coordinator, by_offsets, request)
-            response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-            return response
-        group = Group(request.group_id, now_ms)
-        if is_new_group and coordinator.behavior.is_new_coordinator:
-            # The new coordinator writes a new group at once, still without members (GP-12).
-            write = _begin_new_group(coordinator, group, replaced, response, now_ms)
-        else:
-            coordinator.groups.add(group)
+    if request.member_id:
+        error = None if by_offsets is None else _join_error(coordinator, by_offsets, request)
+        response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        return response
+    group = Group(request.group_id, now_ms)
+    if is_new_group and coordinator.behavior.is_new_coordinator:
+        # The new coordinator writes a new group at once, still without members (GP-12).
+        write = _begin_new_group(coordinator, group, replaced, response, now_ms)
+    else:
+        coordinator.groups.add(group)
     _join_classic(coordinator, group, request, now_ms, response)
     if write is not None:
         write()
@@ -196,19 +200,19 @@ def _rejoin(coordinator: GroupCoordinator, group: Group, request: JoinRequest, n
 def _accepts_member(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
     """Return whether `group.max.size` lets a member join or rejoin (GP-15)."""
     behavior, size_max = coordinator.behavior, group_limits_of(coordinator.settings.current).size_max
-    member = group.members.get(member_id)
-    if not behavior.limits_group_size:
+    if len(group.members) < size_max or not behavior.limits_group_size:
         return True
+    member = group.members.get(member_id)
     if behavior.full_group_keeps_known_members:
         # Up to 2.5 a group that is too large rejects the members that rejoin last.
         if member is None:
-            return bool(member_id) or len(group.members) < size_max
-        return len(group.members) <= size_max or member.pending_join is not None
+            return bool(member_id)
+        return len(group.members) == size_max or member.pending_join is not None
     if group.state is EMPTY:
         return True
     if group.state is PREPARING:
         return group.pending_join_count < size_max or (member is not None and member.pending_join is not None)
-    return member is not None or len(group.members) < size_max
+    return member is not None
 
 
 def _reject_member(coordinator: GroupCoordinator, group: Group, member_id: str, now_ms: int) -> None:

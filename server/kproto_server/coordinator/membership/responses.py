@@ -53,15 +53,25 @@ ResultT = TypeVar("ResultT", JoinResult, SyncResult)
 class PendingResponse(Generic[ResultT]):
     """The response to one request, whose result may be known later."""
 
-    __slots__ = ("_earlier", "_purge_at", "completion", "result")
+    __slots__ = ("_completion", "_earlier", "_purge_at", "result")
 
     def __init__(self) -> None:
         self.result: ResultT | None = None
-        self.completion: Completion = Completion()
+        self._completion: Completion | None = None
+        """Made when it is asked for: about half of the requests get their results at once."""
         self._earlier: list[PendingResponse[ResultT]] | None = None
         """Earlier pending requests of the same member: they get the same result."""
         self._purge_at = EARLIER_MIN
         """The number of these at which those of connections that have ended are dropped."""
+
+    @property
+    def completion(self) -> Completion:
+        """Wakes the delayed request."""
+        if self._completion is None:
+            self._completion = Completion()
+            if self.result is not None:
+                self._completion.complete()
+        return self._completion
 
     def supersede(self, earlier: PendingResponse[ResultT]) -> None:
         """Take over an earlier pending request of the same member, with those that it has taken over."""
@@ -77,10 +87,12 @@ class PendingResponse(Generic[ResultT]):
         """Set the result, unless there is one, and wake the delayed request."""
         if self.result is None:
             self.result = result
-            self.completion.complete()
-        all_earlier, self._earlier = self._earlier, None
-        for one in all_earlier or ():
-            one.complete(result)
+            if self._completion is not None:
+                self._completion.complete()
+        if self._earlier is not None:
+            all_earlier, self._earlier = self._earlier, None
+            for one in all_earlier:
+                one.complete(result)
 
 
 def rejected_join(error: ErrorCode, member_id: str) -> JoinResult:

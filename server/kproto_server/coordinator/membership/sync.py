@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.groups import KINDS_WITH_CLASSIC_MEMBERS
 from kproto_server.coordinator.membership import members, timers
 from kproto_server.coordinator.membership.phases import DelayedSync
 from kproto_server.coordinator.membership.rebalance import fail_assignments, prepare_rebalance
@@ -30,13 +29,13 @@ def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Pe
     """Handle a SyncGroup to a node that coordinates the group; return its response, pending or complete."""
     response: PendingResponse[SyncResult] = PendingResponse()
     group = coordinator.groups.get(request.group_id)
-    if group is None or group.kind not in KINDS_WITH_CLASSIC_MEMBERS:
-        response.complete(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
-        return response
-    if group.kind == "consumer":
+    if group is not None and group.kind == "consumer":
         from kproto_server.coordinator.consumer_groups import classic_members
 
         classic_members.sync(coordinator, group, request, now_ms, response)
+        return response
+    if group is None or group.kind != "classic":
+        response.complete(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         return response
     error = _sync_error(coordinator, group, request)
     if error:

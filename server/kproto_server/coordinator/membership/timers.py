@@ -38,22 +38,14 @@ if TYPE_CHECKING:
 
 def schedule(coordinator: GroupCoordinator, group: Group) -> None:
     """Bring the group's timers in line with its deadlines."""
-    _schedule_phase(coordinator, group)
-    _schedule_member_check(coordinator, group)
-
-
-def _schedule_phase(coordinator: GroupCoordinator, group: Group) -> None:
     phase = group.phase
-    if phase is not None and not isinstance(phase, HeldJoin) and group.phase_timer is None:
+    if phase is not None and group.phase_timer is None and not isinstance(phase, HeldJoin):
         group.phase_timer = coordinator.clock.call_at(
             phase.due_ms,
             lambda: _on_phase_deadline(coordinator, group),
             for_client=True,
             in_background=not isinstance(phase, InitialDelayedJoin),
         )
-
-
-def _schedule_member_check(coordinator: GroupCoordinator, group: Group) -> None:
     check_ms, timer = group.next_member_check_ms, group.session_timer
     if check_ms is None:
         return
