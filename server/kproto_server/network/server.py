@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from kproto_server.connection.dispatcher import Dispatcher
-from kproto_server.deferred import TRUSTED
+from kproto_server.deferred import UNKNOWN
 from kproto_server.network.accepting import Acceptor
 from kproto_server.network.descriptors import descriptors_of_process
 from kproto_server.network.event_loop import real_ms
@@ -38,7 +38,7 @@ logger = logging.getLogger("kproto")
 TURNS_MS = 5.0
 """After this time in one iteration, costly operations wait for the next one."""
 CHEAP_TURNS_MS = 20.0
-"""After so much more, so do those of clients whose requests were cheap."""
+"""After so much more, so do those of clients that have sent no costly request."""
 
 
 class PeriodicTask(Protocol):
@@ -136,7 +136,8 @@ class Server:
         """Have the log write what was appended, and runnable connections proceed, until neither has anything to do.
 
         Costly operations have their turns here: one in each iteration, or more if they are short. Those of clients
-        whose requests were cheap have them in any case: they only wait because the iteration is late.
+        that have sent no costly request have more time: they mostly wait because the iteration is late, as when a
+        thousand members join.
         """
         persistence, dispatcher = self._persistence, self.dispatcher
         turns_end_ms = None if dispatcher.has_free_turn else real_ms()
@@ -149,7 +150,7 @@ class Server:
                 now_ms = real_ms()
                 if turns_end_ms is None:
                     turns_end_ms = now_ms + TURNS_MS
-                elif now_ms >= turns_end_ms + (CHEAP_TURNS_MS if dispatcher.next_turn_rank == TRUSTED else 0):
+                elif now_ms >= turns_end_ms + (CHEAP_TURNS_MS if dispatcher.next_turn_rank <= UNKNOWN else 0):
                     self.loop.iterate_again()
                     break
                 dispatcher.give_turn()

@@ -234,15 +234,14 @@ class Transport:
         except OSError:
             self.close()
             return
-        quota = self._loop.buffer_quotas.unsent_responses
         if sent < len(data):
             self._unsent = memoryview(data)[sent:]
-            quota.note(self, len(data) - sent, made_progress=sent > 0)
+            self._loop.buffer_quotas.unsent_responses.note(self, len(data) - sent, made_progress=sent > 0)
             self._watch(WRITE)
             return
         if self._unsent:
             self._unsent = b""
-            quota.remove(self)
+            self._loop.buffer_quotas.unsent_responses.remove(self)
         # In the usual case, READY and watched for reading, there is nothing to bring in line.
         if self._interest != READ or self._connection.state is not READY or self._is_finishing:
             self._update()
@@ -286,13 +285,16 @@ class Transport:
             self._watch(NOTHING if interest == READ and self._is_finishing else interest)
 
     def _watch_delayed(self) -> None:
-        if self._connection.is_delay_complete:  # while earlier responses were unsent
+        operation = self._connection.delayed
+        assert operation is not None, "the connection is DELAYED"
+        completion = operation.completion
+        if completion is not None and completion.is_complete:  # while earlier responses were unsent
             self._connection.make_runnable()
             return
         if self._interest != READ:
             self._watch(HANGUP)
         clock = self._loop.clock
-        deadline_ms = clock.now_ms() if self._is_finishing else self._connection.deadline_ms
+        deadline_ms = clock.now_ms() if self._is_finishing else operation.deadline_ms
         # The timer of this operation may be set already: `_update` is called more than once for a state.
         if self._deadline is None and deadline_ms is not None:
             self._deadline = clock.call_at(deadline_ms, self._end_delay, for_client=True)
