@@ -37,7 +37,7 @@ logger = logging.getLogger("kproto")
 
 TURNS_MS = 5.0
 """After this time in one iteration, costly operations wait for the next one."""
-CHEAP_TURNS_MS = 20.0
+CHEAP_TURNS_MS = 10.0
 """After so much more, so do those of clients that have sent no costly request."""
 
 
