@@ -177,6 +177,30 @@ def test_a_reset_forgets_rates_and_quotas() -> None:
     assert not throttle_ms(broker.connect("app"), produce(1000), 9)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        None,
+        {"api": "Heartbeat", "error": "NOT_COORDINATOR"},
+        {"api": "Produce", "client_id": "other", "error": "NOT_COORDINATOR"},
+    ],
+)
+def test_a_quota_counts_from_its_setting_to_its_removal(rule: dict[str, Any] | None) -> None:
+    """Whatever endpoints the broker has made before it, also those that fault rules keep."""
+    broker = InMemoryBroker(topics={"orders": 1})
+    if rule is not None:
+        broker.faults.add(rule)
+    client = broker.connect("app")
+    assert not throttle_ms(client, produce(TOO_MUCH), 9)
+    set_quota(broker, "producer_byte_rate", QUOTA)
+    assert throttle_ms(client, produce(TOO_MUCH), 9)
+    pause_ms(broker, client)
+    set_quota(broker, "producer_byte_rate", None)
+    assert not throttle_ms(client, produce(TOO_MUCH), 9)
+    set_quota(broker, "producer_byte_rate", QUOTA)
+    assert throttle_ms(client, produce(TOO_MUCH), 9)
+
+
 def test_rates_of_few_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kproto_server.quotas.usage.KEPT_MAX", 20)
     broker = broker_with("producer_byte_rate")

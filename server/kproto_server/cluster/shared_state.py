@@ -44,6 +44,8 @@ class SharedState:
         """None: the cluster has no secret key for them. Set by `BrokerState`."""
         self.client_quotas: Quotas = {}
         """The client quotas that administrators have set; see `alter_client_quotas`."""
+        self.on_client_quotas: list[Callable[[], object]] = []
+        """Called after a change of the client quotas."""
         self.limits_handler_time: bool = False
         """Whether any client has a quota of handler time: commits then do not take the way of the commit cache."""
         self.unsaved: list[Callable[[], object]] = []
@@ -112,6 +114,8 @@ class SharedState:
         self.client_quotas = quotas
         self.limits_handler_time = any(REQUEST_PERCENTAGE in values for values in quotas.values())
         self.version += 1
+        for changed in self.on_client_quotas:
+            changed()
 
     def changed(self) -> None:
         """Raise the version, to invalidate decisions that depend on the cluster."""

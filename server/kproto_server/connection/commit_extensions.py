@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
     from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.endpoint import Endpoint
 
     Handler = Callable[[Any, RequestContext], Any]
 
@@ -89,12 +90,19 @@ def _compare_offsets(dispatcher: Dispatcher) -> None:
 
 
 def _replace_handlers(dispatcher: Dispatcher, api_key: int, wrap: Callable[[Handler], Handler]) -> None:
-    """Replace the handlers of an API; the commit cache, which does not ask them, learns nothing."""
+    """Replace the handlers of an API; the commit cache, which does not ask them, learns nothing.
+
+    An endpoint has another handler while clients have quotas, so it is asked for it with each request.
+    """
     kafka_version = dispatcher.state.kafka_version
     low, high = kafka_version.api_versions[api_key]
     for version in range(low, high + 1):
         endpoint = dispatcher.endpoints[api_key, version]
-        dispatcher.endpoints[api_key, version] = replace(endpoint, handle=wrap(endpoint.handle), is_learned=False)
+        dispatcher.endpoints[api_key, version] = replace(endpoint, handle=wrap(_handler_of(endpoint)), is_learned=False)
+
+
+def _handler_of(endpoint: Endpoint) -> Handler:
+    return lambda request, context: endpoint.handle(request, context)
 
 
 def _at_coordinator(group_id: str, context: RequestContext) -> RequestContext:

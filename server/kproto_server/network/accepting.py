@@ -86,6 +86,8 @@ class Acceptor:
         """Called with the node id of each new connection."""
         self.descriptors_max: int = sys.maxsize
         """While the process has so many descriptors, connections wait to be accepted."""
+        self._newest_descriptor = 0
+        """That of the connection that was accepted last."""
 
     async def accept(self, listener: NodeListener, name: str) -> None:
         """Accept the connections of a node's listener until it is closed. ``name``: of the listener.
@@ -102,6 +104,7 @@ class Acceptor:
                     for _ in range(ACCEPTS_A_TURN):
                         self._check_descriptors(sock)
                         accepted, address = sock.accept()
+                        self._newest_descriptor = accepted.fileno()
                         if self._settings(listener).limits_connection_rates or not self._has_slot(listener, name):
                             await self._wait_for_slot(listener, name, accepted)
                         self._connect(listener, name, accepted, address)
@@ -113,7 +116,8 @@ class Acceptor:
 
     def _check_descriptors(self, sock: socket.socket) -> None:
         """Raise the error of a process without descriptors if those that are left are for files."""
-        if self.descriptors_max < sys.maxsize:
+        # A new descriptor is the lowest that is free. While that of the latest connection is low, one more may come.
+        if self._newest_descriptor >= self.descriptors_max - 1:
             lowest = os.dup(sock.fileno())
             os.close(lowest)
             if lowest >= self.descriptors_max:

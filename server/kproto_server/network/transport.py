@@ -170,7 +170,8 @@ class Transport:
                 loop.note_large(len(responses))
         else:
             # No response: part of a long request has arrived, or a request waits, or the connection must be closed.
-            self._count_incomplete()
+            if self._has_incomplete or connection.incomplete_bytes:
+                self._count_incomplete()
             if connection.state is not READY or self._is_finishing:
                 self._update()
 
@@ -293,10 +294,11 @@ class Transport:
             return
         if self._interest != READ:
             self._watch(HANGUP)
-        clock = self._loop.clock
-        deadline_ms = clock.now_ms() if self._is_finishing else operation.deadline_ms
+        clock, deadline_ms = self._loop.clock, operation.deadline_ms
+        if self._is_finishing:
+            deadline_ms = clock.now_ms()
         # The timer of this operation may be set already: `_update` is called more than once for a state.
-        if self._deadline is None and deadline_ms is not None:
+        if deadline_ms is not None and self._deadline is None:
             self._deadline = clock.call_at(deadline_ms, self._end_delay, for_client=True)
 
     def _watch(self, interest: int) -> None:
@@ -307,15 +309,16 @@ class Transport:
     def _end_delay(self) -> None:
         """Respond to the delayed request, at its deadline or because it is complete."""
         self._deadline = None
-        self.active_ms = real_ms()
-        responses = self._connection.resume(self._loop.clock.now_ms())
+        loop = self._loop
+        self.active_ms = loop.clock.real_ms
+        responses = self._connection.resume(loop.clock.now_ms())
         if responses:
-            self._loop.outgoing.append((self, responses))
+            loop.outgoing.append((self, responses))
             if len(responses) > LARGE_RESPONSES_BYTES:
-                self._loop.note_large(len(responses))
+                loop.note_large(len(responses))
             # If the connection waits again, it may respond once more in this iteration, behind these responses.
             if self._connection.state is not READY:
-                self._loop.send_outgoing()
+                loop.send_outgoing()
         else:
             self._update()
 

@@ -1,19 +1,22 @@
 """Put client quotas before the handlers of requests.
 
-Theory of operation. Each endpoint checks whether the cluster has client quotas. If it has some, `Throttles` handles the
-request; otherwise the handler does, without further cost. The commit cache responds without endpoints, which is right
-as long as no client has a quota of handler time (`Cluster.limits_handler_time`).
+Theory of operation. While the cluster has client quotas, the endpoints have `Throttles` handle their requests;
+otherwise they have the handlers of the APIs, and quotas cost nothing. With a change, the endpoints that were made get
+their other handler in place, because other code keeps them (fault rules). The commit cache responds without endpoints,
+which is right as long as no client has a quota of handler time (`Cluster.limits_handler_time`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.connection.dispatcher import Endpoints
+from kproto_server.connection.dispatcher import ENDPOINTS_MAX, Endpoints
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.endpoint import Endpoint
@@ -33,6 +36,10 @@ class _ThrottlingEndpoints(Endpoints):
         super().__init__()
         self._own = dispatcher.endpoints
         self._dispatcher = dispatcher
+        self._cluster = dispatcher.state.cluster
+        self._pairs: list[tuple[Endpoint, Endpoint]] = []
+        """The endpoints that were made, each with the one that it was made from."""
+        self._cluster.on_client_quotas.append(self._choose_handlers)
 
     @cached_property
     def _throttles(self) -> Throttles:
@@ -43,10 +50,14 @@ class _ThrottlingEndpoints(Endpoints):
 
     def _made(self, key: tuple[int, int]) -> Endpoint:
         own = self._own[key]
+        made = replace(own, handle=self._handler(own))
+        if len(self._pairs) < ENDPOINTS_MAX:
+            self._pairs.append((made, own))
+        return made
 
-        def handle(request: Any, context: RequestContext) -> Any:
-            if not context.cluster.client_quotas:
-                return own.handle(request, context)
-            return self._throttles.handle(own, request, context)
+    def _choose_handlers(self) -> None:
+        for made, own in self._pairs:
+            made.handle = self._handler(own)
 
-        return replace(own, handle=handle)
+    def _handler(self, own: Endpoint) -> Callable[[Any, RequestContext], Any]:
+        return partial(self._throttles.handle, own) if self._cluster.client_quotas else own.handle
