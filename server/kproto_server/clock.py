@@ -310,11 +310,12 @@ class Clock:
 
     def _next_heap(self) -> list[tuple[int, int, Timer]]:
         """Return the broker-time heap with the earliest timer; an empty heap if no timer is set."""
-        heap, earliest = self._by_broker, _first(self._by_broker)
-        for background in (self._in_background, self._periodic):
-            first = _first(background)
-            if first is not None and (earliest is None or first < earliest):
-                heap, earliest = background, first
+        heap = self._by_broker
+        for other in (heap, self._in_background, self._periodic):
+            if other and other[0][2].action is None:
+                _first(other)
+            if other and (not heap or other[0] < heap[0]):
+                heap = other
         return heap
 
     def _pop_next(self, until_ms: float) -> Timer | None:

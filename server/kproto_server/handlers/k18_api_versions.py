@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from kproto import registry
@@ -43,7 +43,6 @@ class ApiVersionsBehavior(VersionBehavior):
 
 
 def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-    kafka_version = context.kafka_version
     error = _refusal(request, context)
     if error:
         return ApiVersionsResponse(error_code=error, api_keys=())
@@ -55,7 +54,9 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
     features = context.cluster.features
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
-        api_keys=_api_keys(kafka_version, context),
+        api_keys=_api_keys(
+            context.kafka_version, has_receiver=context.settings.current.bool("client.telemetry.receiver.enable")
+        ),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in features.of_release.supported
@@ -119,8 +120,9 @@ def _unsupported_version(kafka_version: KafkaVersion) -> ApiVersionsResponse:
     )
 
 
-def _api_keys(kafka_version: KafkaVersion, context: RequestContext) -> tuple[ApiVersion, ...]:
-    has_receiver = context.settings.current.bool("client.telemetry.receiver.enable")
+@lru_cache(maxsize=16)
+def _api_keys(kafka_version: KafkaVersion, *, has_receiver: bool) -> tuple[ApiVersion, ...]:
+    """Return the APIs of a release, with those of client metrics if the broker receives them."""
     found = kafka_version.served if has_receiver else kafka_version.api_versions
     return tuple(
         ApiVersion(api_key=api_key, min_version=low, max_version=high) for api_key, (low, high) in found.items()
