@@ -47,7 +47,8 @@ Protocols = tuple[tuple[str, bytes], ...]
 class GroupState(enum.Enum):
     """A state, with Kafka's name as its value."""
 
-    __hash__ = object.__hash__  # an Enum's own is a Python function, and each request of a member looks up a table
+    if not TYPE_CHECKING:  # which knows no better type of it
+        __hash__ = object.__hash__  # an Enum's own is a Python function, and each member's request looks up a table
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
