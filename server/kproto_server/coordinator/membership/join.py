@@ -42,41 +42,47 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Re
     """Handle a JoinGroup to a node that coordinates the group; return its response, pending or complete."""
     response: Response = PendingResponse()
     group = coordinator.groups.get(request.group_id)
-    if group is not None and group.kind == "classic":
-        _join_classic(coordinator, group, request, now_ms, response)
-        if group.state is not DEAD:
-            timers.schedule(coordinator, group)
-        return response
-    by_offsets = coordinator.group(request.group_id) if group is None else None
     write: Callable[[], object] | None = None
-    is_new_group = group is None and by_offsets is None
-    replaced: Group | None = None
-    if group is not None and group.kind in KINDS_WITH_MEMBER_EPOCHS and not group.members:
-        replaced, group, is_new_group = group, None, True
-    if group is not None and group.kind not in KINDS_WITH_CLASSIC_MEMBERS:
-        response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
-        return response
-    if group is not None:
-        from kproto_server.coordinator.consumer_groups import classic_members
-
-        classic_members.join(coordinator, group, request, now_ms, response)
-        return response
-    if request.member_id:
-        error = None if by_offsets is None else _join_error(coordinator, by_offsets, request)
-        response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-        return response
-    group = Group(request.group_id, now_ms)
-    if is_new_group and coordinator.behavior.is_new_coordinator:
-        # The new coordinator writes a new group at once, still without members (GP-12).
-        write = _begin_new_group(coordinator, group, replaced, response, now_ms)
-    else:
-        coordinator.groups.add(group)
+    if group is None or group.kind != "classic":
+        group, write = _begin_classic_group(coordinator, group, request, now_ms, response)
+        if group is None:
+            return response
     _join_classic(coordinator, group, request, now_ms, response)
     if write is not None:
         write()
     if group.state is not DEAD:
         timers.schedule(coordinator, group)
     return response
+
+
+def _begin_classic_group(
+    coordinator: GroupCoordinator, present: Group | None, request: JoinRequest, now_ms: int, response: Response
+) -> tuple[Group | None, Callable[[], object] | None]:
+    """Begin the classic group that a JoinGroup without one may begin; return it, and what writes it once it has a
+    member, if something does. None: the request began none, and was handled.
+
+    ``present``: a group of another kind with this id.
+    """
+    by_offsets = coordinator.group(request.group_id) if present is None else None
+    is_replaced = present is not None and present.kind in KINDS_WITH_MEMBER_EPOCHS and not present.members
+    if present is not None and not is_replaced:
+        if present.kind not in KINDS_WITH_CLASSIC_MEMBERS:
+            response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+        else:
+            from kproto_server.coordinator.consumer_groups import classic_members
+
+            classic_members.join(coordinator, present, request, now_ms, response)
+        return None, None
+    if request.member_id:
+        error = None if by_offsets is None else _join_error(coordinator, by_offsets, request)
+        response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        return None, None
+    group = Group(request.group_id, now_ms)
+    if by_offsets is None and coordinator.behavior.is_new_coordinator:
+        # The new coordinator writes a new group at once, still without members (GP-12).
+        return group, _begin_new_group(coordinator, group, present, response, now_ms)
+    coordinator.groups.add(group)
+    return group, None
 
 
 def _begin_new_group(
