@@ -149,13 +149,7 @@ def response_frame(correlation_id: int, header_version: int, body: bytes) -> byt
     Raises:
         EncodeError: the correlation id is not an int32, or the frame is larger than its size field can express.
     """
-    # `_response_header`, inlined: a broker makes one for every request.
-    try:
-        if header_version:
-            return _size_id_and_no_tags(len(body) + 5, correlation_id, 0) + body
-        return _size_and_id(len(body) + 4, correlation_id) + body
-    except struct.error as error:
-        raise _bad_response_header(error) from None
+    return _response_header(correlation_id, header_version, len(body)) + body
 
 
 def joined_response_frame(correlation_id: int, header_version: int, pieces: list[bytes]) -> bytes:
@@ -173,11 +167,7 @@ def _response_header(correlation_id: int, header_version: int, body_bytes: int) 
             return _size_id_and_no_tags(body_bytes + 5, correlation_id, 0)
         return _size_and_id(body_bytes + 4, correlation_id)
     except struct.error as error:
-        raise _bad_response_header(error) from None
-
-
-def _bad_response_header(error: struct.error) -> EncodeError:
-    return EncodeError("ResponseHeader.correlation_id", str(error))
+        raise EncodeError("ResponseHeader.correlation_id", str(error)) from None
 
 
 def request_frame(request: Request, version: int, *, correlation_id: int, client_id: str | None = "") -> bytes:

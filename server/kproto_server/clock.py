@@ -312,9 +312,8 @@ class Clock:
         """Return the broker-time heap with the earliest timer; an empty heap if no timer is set."""
         heap = self._by_broker
         for other in (heap, self._in_background, self._periodic):
-            if other and other[0][2].action is None:
-                _first(other)
-            if other and (not heap or other[0] < heap[0]):
+            first = _first(other)
+            if first is not None and (not heap or first < heap[0]):
                 heap = other
         return heap
 

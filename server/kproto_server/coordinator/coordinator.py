@@ -122,13 +122,8 @@ class GroupCoordinator:
     def error_at(self, node: Node, group_id: str) -> int:
         """Return why a node does not serve a group: NOT_COORDINATOR, or the error of a partition that is not loaded or
         can't be read (LF-30, LF-36); 0 if it serves the group."""
-        topic = self.topics.get(OFFSETS_TOPIC)
-        if topic is not None:
-            # `owned_partition`, inlined: each request of a member gets here.
-            partition = partition_for(group_id, len(topic.partitions))
-            if topic.partitions[partition].leader == node.node_id:
-                return self.unavailable.get(partition, 0)
-        return ErrorCode.NOT_COORDINATOR
+        partition = self.owned_partition(node, group_id)
+        return ErrorCode.NOT_COORDINATOR if partition is None else self.unavailable.get(partition, 0)
 
     @property
     def not_coordinator_error(self) -> int:

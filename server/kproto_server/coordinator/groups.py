@@ -47,7 +47,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 class GroupState(enum.Enum):
     """A state, with Kafka's name as its value."""
 
-    if not TYPE_CHECKING:  # which knows no better type of it
+    if not TYPE_CHECKING:  # for pyright, all that has a state would be of unknown type
         __hash__ = object.__hash__  # an Enum's own is a Python function, and each member's request looks up a table
 
     EMPTY = "Empty"

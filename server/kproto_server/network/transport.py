@@ -170,8 +170,7 @@ class Transport:
                 loop.note_large(len(responses))
         else:
             # No response: part of a long request has arrived, or a request waits, or the connection must be closed.
-            if self._has_incomplete or connection.incomplete_bytes:
-                self._count_incomplete()
+            self._count_incomplete()
             if connection.state is not READY or self._is_finishing:
                 self._update()
 
@@ -286,19 +285,15 @@ class Transport:
             self._watch(NOTHING if interest == READ and self._is_finishing else interest)
 
     def _watch_delayed(self) -> None:
-        operation = self._connection.delayed
-        assert operation is not None, "the connection is DELAYED"
-        completion = operation.completion
-        if completion is not None and completion.is_complete:  # while earlier responses were unsent
+        if self._connection.is_delay_complete:  # while earlier responses were unsent
             self._connection.make_runnable()
             return
         if self._interest != READ:
             self._watch(HANGUP)
-        clock, deadline_ms = self._loop.clock, operation.deadline_ms
-        if self._is_finishing:
-            deadline_ms = clock.now_ms()
+        clock = self._loop.clock
+        deadline_ms = clock.now_ms() if self._is_finishing else self._connection.deadline_ms
         # The timer of this operation may be set already: `_update` is called more than once for a state.
-        if deadline_ms is not None and self._deadline is None:
+        if self._deadline is None and deadline_ms is not None:
             self._deadline = clock.call_at(deadline_ms, self._end_delay, for_client=True)
 
     def _watch(self, interest: int) -> None:
