@@ -4,11 +4,11 @@ Wire:
     int32 size, not counting itself; then that many bytes. Requests and responses have the same frame.
 
 Theory of operation. A read of a socket may end anywhere. Usually it ends where a frame ends: then the frames are slices
-of the read, and nothing is kept. Otherwise the rest is kept as it is (`_head`), and the next read often completes its
-frame: then the frame is copied once, which is what a request of 100 KB costs most here. Otherwise both are kept in one
-growing buffer until its first frame is whole, so that a large frame costs one append for each read, however small the
-reads are. Memory grows with the received bytes, never with an announced size. A size that is negative or above the
-limit is refused as soon as its four bytes have arrived. A frame of size 0 is whole; reading its header fails.
+of the read, and nothing is kept. Otherwise the reads are kept as they are until they have the whole frame, and are then
+joined: a frame of any size is copied once, which is what a request of 100 KB costs most here. Small reads are kept
+together, because each would take an object of its own. Memory grows with the received bytes, never with an announced
+size. A size that is negative or above the limit is refused as soon as its four bytes have arrived. A frame of size 0 is
+whole; reading its header fails.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ FRAME_SIZE_MAX = 104857600
 SIZE_MAX = 0x7FFFFFFF
 """The largest size that the int32 before a frame can express."""
 
+PIECE_SIZE_MIN = 4096
+"""Bytes of a kept read to which the next one is not appended. An object takes about 50 bytes, and a pointer to it 8."""
+
 _SIZE = struct.Struct(">I")
 _read_size = _SIZE.unpack_from
 
@@ -34,16 +37,17 @@ _read_size = _SIZE.unpack_from
 class FrameReader:
     """Bytes in, frames out. After a refused size, the reader only raises: the stream has no more frames."""
 
-    __slots__ = ("_data", "_failure", "_head", "_pending", "buffered", "limit")
+    __slots__ = ("_failure", "_pieces", "_wanted", "_whole", "buffered", "limit")
 
     def __init__(self, limit: int = FRAME_SIZE_MAX) -> None:
         assert 0 <= limit <= SIZE_MAX, "the size of a frame is an int32"
         self.limit: int = limit
-        self._head = b""
-        """The rest of a read, before `_data`."""
-        self._data = b""
-        self._pending = bytearray()
-        """The rest of several reads; then there is no `_head`."""
+        self._whole: list[bytes] = []
+        """Frames that `frames` returns next."""
+        self._pieces: list[bytes] = []
+        """The reads that have the beginning of a frame."""
+        self._wanted: int = 0
+        """Bytes of that frame and its size; 0: the size has not arrived."""
         self._failure: FrameTooLarge | None = None
         self.buffered: int = 0
         """Bytes of a frame that is not whole; more than 0 at the end of a stream means that the stream is truncated."""
@@ -52,18 +56,21 @@ class FrameReader:
         """Add the bytes of one read; after a refused size they are ignored."""
         if self._failure is not None:
             return
-        if not self._pending and not self._data:
-            self._data = data
+        pieces = self._pieces
+        if not pieces:
+            self._cut(data)
+        elif not self._wanted:
+            self._cut(pieces[0] + data)
+        elif (missing := self._wanted - self.buffered) <= len(data):
+            first = memoryview(pieces[0])[_SIZE.size :]
+            self._whole.append(b"".join((first, *pieces[1:], memoryview(data)[:missing])))
+            self._cut(data[missing:])
         else:
-            self._keep()
-            self._pending += data
-        self.buffered += len(data)
-
-    def _keep(self) -> None:
-        """Move all bytes into the buffer."""
-        self._pending += self._head
-        self._pending += self._data
-        self._head = self._data = b""
+            self.buffered += len(data)
+            if len(pieces[-1]) < PIECE_SIZE_MIN:
+                pieces[-1] += data
+            else:
+                pieces.append(data)
 
     def frames(self) -> Iterator[bytes]:
         """Remove and return all whole frames, without their sizes.
@@ -71,51 +78,13 @@ class FrameReader:
         Raises:
             FrameTooLarge: while iterating, after the frames before the refused one.
         """
-        whole: list[bytes] = []
-        if self._head and self._data and not self._complete(whole):
-            self._keep()
-        if self._pending:
-            self._join(whole)
-        if self._data:
-            self._cut(whole)
-        self.buffered = len(self._head) + len(self._pending) + len(self._data)
+        whole, self._whole = self._whole, []
         return iter(whole) if self._failure is None else _then_raise(whole, self._failure)
 
-    def _complete(self, whole: list[bytes]) -> bool:
-        """If the data completes the head's frame, take it and leave the bytes after it."""
-        head, data = self._head, self._data
-        if len(head) < _SIZE.size:
-            return False
-        (size,) = _read_size(head)
-        missing = _SIZE.size + size - len(head)
-        if size > self.limit or missing > len(data):
-            return False
-        whole.append(b"".join((memoryview(head)[_SIZE.size :], memoryview(data)[:missing])))
-        self._head, self._data = b"", data[missing:]
-        return True
-
-    def _join(self, whole: list[bytes]) -> None:
-        """If the buffer's first frame is whole or refused, take it and make the bytes after it the data to cut."""
-        pending = self._pending
-        if len(pending) < _SIZE.size:
-            return
-        (size,) = _read_size(pending)
-        end = _SIZE.size + size
-        if size > self.limit:
-            self._data = bytes(pending[: _SIZE.size])
-        elif len(pending) < end:
-            return
-        else:
-            with memoryview(pending) as view:
-                whole.append(bytes(view[_SIZE.size : end]))
-                self._data = bytes(view[end:])
-        self._pending = bytearray()
-
-    def _cut(self, whole: list[bytes]) -> None:
-        """Cut frames from the data; the rest goes into the buffer."""
-        data, limit = self._data, self.limit
-        total = len(data)
-        position = 0
+    def _cut(self, data: bytes) -> None:
+        """Cut frames from data that begins with one, and keep the rest."""
+        limit, total = self.limit, len(data)
+        position = wanted = 0
         while position + 4 <= total:
             (size,) = _read_size(data, position)
             end = position + 4 + size
@@ -123,13 +92,14 @@ class FrameReader:
                 self._failure = FrameTooLarge(size - (1 << 32) if size > SIZE_MAX else size, limit)
                 position = total
             elif end > total:
+                wanted = 4 + size
                 break
             else:
-                whole.append(data[position + 4 : end])
+                self._whole.append(data[position + 4 : end])
                 position = end
-        self._data = b""
-        if position < total:
-            self._head = data[position:]
+        self._wanted = wanted
+        self._pieces = [data[position:]] if position < total else []
+        self.buffered = total - position
 
 
 def _then_raise(frames: list[bytes], failure: FrameTooLarge) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.errors import FrameTooLarge
-from kproto.framing import FRAME_SIZE_MAX, FrameReader
+from kproto.framing import FRAME_SIZE_MAX, PIECE_SIZE_MIN, FrameReader
 
 
 def framed(frames: Iterable[bytes]) -> bytes:
@@ -53,16 +53,15 @@ def test_frames_do_not_depend_on_the_division_of_the_stream(example: tuple[list[
 
 
 @given(cut_streams())
-def test_buffered_counts_the_bytes_that_were_fed_and_not_taken(example: tuple[list[bytes], list[bytes]]) -> None:
+def test_buffered_counts_the_bytes_of_a_frame_that_is_not_whole(example: tuple[list[bytes], list[bytes]]) -> None:
     _, pieces = example
     reader = FrameReader()
     remaining = 0
     for piece in pieces:
         reader.feed(piece)
-        remaining += len(piece)
-        assert reader.buffered == remaining
-        remaining -= sum(4 + len(frame) for frame in reader.frames())
-        assert reader.buffered == remaining
+        buffered = reader.buffered
+        remaining += len(piece) - sum(4 + len(frame) for frame in reader.frames())
+        assert buffered == reader.buffered == remaining
 
 
 @given(cut_streams())
@@ -71,7 +70,7 @@ def test_frames_can_be_taken_after_many_reads(example: tuple[list[bytes], list[b
     reader = FrameReader()
     for piece in pieces:
         reader.feed(piece)
-    assert reader.buffered == len(framed(frames))
+    assert reader.buffered == 0
     assert list(reader.frames()) == frames
     assert list(reader.frames()) == []
 
@@ -198,3 +197,29 @@ def test_a_frame_of_two_reads_is_copied_once() -> None:
     size = 100_000
     stream = framed([bytes(size)])
     assert peak_of(FrameReader(), [stream[:65536], stream[65536:]]) < 1.1 * size
+
+
+@given(st.lists(st.integers(4, 3 * PIECE_SIZE_MIN), min_size=1, max_size=20))
+def test_a_large_frame_is_read_in_reads_of_any_size(sizes: list[int]) -> None:
+    frame = bytes(index % 251 for index in range(sum(sizes)))
+    stream = framed([frame])
+    reader = FrameReader()
+    found = []
+    for size in sizes:
+        reader.feed(stream[:size])
+        found += reader.frames()
+        stream = stream[size:]
+    assert found == []
+    reader.feed(stream)
+    assert list(reader.frames()) == [frame]
+
+
+def test_reads_of_one_byte_take_no_object_each() -> None:
+    reader = FrameReader()
+    tracemalloc.start()
+    try:
+        for read in single_bytes(framed([bytes(100_000)])[:-1]):
+            reader.feed(read)
+        assert tracemalloc.get_traced_memory()[0] < 120_000
+    finally:
+        tracemalloc.stop()
