@@ -6,7 +6,7 @@ import socket
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -74,6 +74,12 @@ class NodeBehavior(VersionBehavior):
         return 18_000 if self.at_least(2, 5) else 6_000
 
 
+class Closable(Protocol):
+    """A listening socket in the event loop."""
+
+    def close(self) -> None: ...
+
+
 class NodeListener:
     """One node's listening sockets and the connections that they have accepted. Owns both; `close` closes them."""
 
@@ -83,8 +89,8 @@ class NodeListener:
         self.transports: set[Transport] = set()
         self.throttled: set[socket.socket] = set()
         """Connections above the rate of their address, which are not read and will be closed."""
-        self.scopes: dict[str, trio.CancelScope] = {name: trio.CancelScope() for name in sockets}
-        """Each has the task that accepts the connections of a listener."""
+        self.listening: list[Closable] = []
+        """The sockets in the event loop; empty before `Acceptor.watch`."""
         self.refuses: bool = False
         """Whether new connections are refused, and the listener is open."""
         self._counts: Counter[str] = Counter()
@@ -123,12 +129,11 @@ class NodeListener:
 
     def stop_listening(self) -> None:
         """Refuse new connections from now on. The kernel resets those that were not accepted yet."""
-        for scope in self.scopes.values():
-            scope.cancel()
-        for sock in self.sockets.values():
-            if sock.fileno() >= 0:
-                trio.lowlevel.notify_closing(sock.fileno())
-                sock.close()
+        for listening in self.listening:
+            listening.close()
+        self.listening.clear()
+        for sock in self.sockets.values():  # after `refuse`, none is in the loop
+            sock.close()
 
     def refuse(self) -> None:
         """Refuse new connections, and keep the address and the connections that exist.
@@ -142,8 +147,7 @@ class NodeListener:
         self.refuses = True
 
     def listen(self) -> None:
-        """Listen again after `refuse`; the caller starts the tasks that accept connections."""
-        self.scopes = {name: trio.CancelScope() for name in self.sockets}
+        """Listen again after `refuse`; the caller has the connections accepted."""
         for sock in self.sockets.values():
             sock.listen(BACKLOG)
         self.refuses = False

@@ -276,5 +276,4 @@ class Nodes:
 
     def _accept(self, listener: NodeListener) -> None:
         assert self._nursery is not None, "main runs"
-        for name in listener.sockets:
-            self._nursery.start_soon(self._acceptor.accept, listener, name)
+        self._acceptor.watch(listener, self._nursery)
