@@ -78,6 +78,27 @@ def test_the_broker_ends_tls_when_the_client_has(size: int) -> None:
             assert (int.from_bytes(response[:4], "big") + 4 == len(response)) == (size == len(REQUEST))
 
 
+def test_a_client_gets_one_ticket_to_resume_its_session() -> None:
+    with Broker.running(tls="auto") as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        with socket.create_connection((host, int(port)), LIMIT_S) as sock:
+            client = BufferedClient(sock, trusting(broker))
+            client.shake_hands()
+            with pytest.raises(ssl.SSLWantReadError):
+                client.tls.unwrap()
+            client.send()
+            received = b""
+            while piece := sock.recv(65536):
+                received += piece
+    records = []
+    while received:
+        end = 5 + int.from_bytes(received[3:5], "big")
+        records.append(received[:end])
+        received = received[end:]
+    ticket_bytes, end_bytes = map(len, records)
+    assert ticket_bytes > 100 > end_bytes
+
+
 def test_after_many_handshakes_in_an_iteration_further_ones_wait_for_their_turn() -> None:
     """Clients whose requests are cheap are first."""
     state, loop = new_state(), EventLoop(Clock(NOW_MS, 0.0))
