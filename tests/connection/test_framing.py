@@ -204,7 +204,7 @@ def test_a_large_frame_is_read_in_reads_of_any_size(sizes: list[int]) -> None:
     frame = bytes(index % 251 for index in range(sum(sizes)))
     stream = framed([frame])
     reader = FrameReader()
-    found = []
+    found: list[bytes] = []
     for size in sizes:
         reader.feed(stream[:size])
         found += reader.frames()

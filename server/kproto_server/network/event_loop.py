@@ -8,15 +8,16 @@
 # `send_all` makes the broker three times slower than bare epoll). So connections are not tasks. This loop polls, has
 # each ready transport read and handle its requests, and then sends the responses.
 #
-# Everything that waits in other ways runs under trio in guest mode: listeners, signals, shutdown, the closing of idle
-# connections, calls from other threads. trio waits for its events in a thread of its own; when it has something to run,
-# it calls `post`, and the loop runs it at the end of an iteration. So all of trio's tasks and all connections run in
-# one thread, and none of them needs a lock.
+# Everything that waits in other ways runs under trio in guest mode: signals, shutdown, the closing of idle connections,
+# calls from other threads. trio waits for its events in a thread of its own; when it has something to run, it calls
+# `post`, and the loop runs it at the end of an iteration. So all of trio's tasks and all connections run in one thread,
+# and none of them needs a lock.
 #
 # One iteration (`_iterate`):
 #
 #   1. Poll, not longer than until the next timer of the clock is due; not at all if something was posted.
-#   2. Have the owner of each ready file descriptor read and handle what has arrived. Responses are collected.
+#   2. Have the owner of each ready file descriptor read and handle what has arrived, or accept connections. Responses
+#      are collected.
 #   3. Send the collected responses. Not earlier: a response wakes its client, which then takes the processor from the
 #      broker; with 64 connections that costs a tenth of the throughput. A group commit begins before
 #      (`before_sending`).

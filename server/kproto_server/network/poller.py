@@ -27,10 +27,8 @@ if hasattr(select, "epoll"):
             self.modify = self._epoll.modify
             self.unregister = self._epoll.unregister
             self.close: Callable[[], None] = self._epoll.close
-
-        def poll(self, timeout_s: float | None) -> list[tuple[int, int]]:
-            """Return (file descriptor, readiness bits) of the sockets that are ready; None waits forever."""
-            return self._epoll.poll(timeout_s)
+            self.poll: Callable[[float | None], list[tuple[int, int]]] = self._epoll.poll
+            """Returns (file descriptor, readiness bits) of the sockets that are ready; None waits forever."""
 
 else:  # pragma: no cover - macOS and Windows
     import selectors

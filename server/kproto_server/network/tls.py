@@ -93,8 +93,8 @@ class TlsSocket:
     """One client's socket with TLS on top. Owns the socket; not blocking, as the socket."""
 
     __slots__ = (
-        "_encrypted_size", "_incoming", "_is_open", "_on_failure", "_on_handshake", "_outgoing", "_raw", "_ssl",
-        "_unsent", "has_ended",
+        "_encrypted_size", "_incoming", "_on_failure", "_on_handshake", "_outgoing", "_raw", "_ssl", "_unsent",
+        "has_ended", "is_open",
     )  # fmt: skip
 
     def __init__(
@@ -114,7 +114,7 @@ class TlsSocket:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._is_open = False
+        self.is_open: bool = False
         """Whether the handshake has ended."""
         self.has_ended: bool = False
         """Whether the client has said that it ends (close_notify): `recv` returns b"" from now on."""
@@ -122,11 +122,6 @@ class TlsSocket:
         """Encrypted bytes that the kernel has not taken."""
         self._encrypted_size = 0
         """How many of the next bytes of `send` they are."""
-
-    @property
-    def version(self) -> str | None:
-        """The version of TLS; None before the end of the handshake."""
-        return self._ssl.version() if self._is_open else None
 
     def recv(self, size: int) -> bytes:
         """Return the data in what has arrived; b"" at the end of the connection.
@@ -141,12 +136,13 @@ class TlsSocket:
         self._incoming.write(encrypted)
         pieces: list[bytes] = []
         try:
-            if not self._is_open:
+            if not self.is_open:
                 self._ssl.do_handshake()
-                self._is_open = True
+                self.is_open = True
                 self._note_handshake()
             # Only while there is something to decrypt: the exception that ends a read of nothing costs as much again.
-            while not self.has_ended and (self._incoming.pending or self._ssl.pending()):
+            # A read returns all data of a record, so OpenSSL itself keeps none.
+            while self._incoming.pending and not self.has_ended:
                 piece = self._ssl.read(RECORD_MAX_BYTES)
                 pieces.append(piece)
                 self.has_ended = not piece
@@ -157,7 +153,7 @@ class TlsSocket:
         except ssl.SSLError as error:
             with suppress(OSError):
                 self._flush()  # an alert says why
-            self._on_failure(_reason(error, encrypted, self._is_open))
+            self._on_failure(_reason(error, encrypted, self.is_open))
             raise
         if not self._flush() and (not self._encrypted_size or len(self._unsent) > UNSENT_MAX_BYTES):
             raise OSError("the client does not read what TLS sends")
@@ -220,7 +216,7 @@ class TlsSocket:
 
     def close(self) -> None:
         """Send the client the end of TLS, if the kernel takes it at once, and close the socket."""
-        if self._is_open:
+        if self.is_open:
             with suppress(OSError):
                 self._ssl.unwrap()
         with suppress(OSError):
@@ -251,17 +247,17 @@ class TlsTransport(HalfOpenTransport):
     @property
     def is_half_open(self) -> bool:
         """Whether the handshake has not ended, or the client is not authenticated."""
-        return self._tls.version is None or super().is_half_open
+        return not self._tls.is_open or super().is_half_open
 
     @property
     def has_costly_read(self) -> bool:
         """Whether the handshake has not ended: it takes 0.2 ms, which many clients may ask for at once."""
-        return self._tls.version is None
+        return not self._tls.is_open
 
     def on_ready(self, mask: int, now_ms: int) -> None:
-        was_costly = self.has_costly_read
-        super().on_ready(mask, now_ms)
-        if was_costly:
+        was_open = self._tls.is_open
+        HalfOpenTransport.on_ready(self, mask, now_ms)
+        if not was_open:
             dispatcher = self._connection.dispatcher
             dispatcher.note_time(dispatcher.monotonic_s())
         self._queue_end()
