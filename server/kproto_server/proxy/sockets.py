@@ -82,7 +82,7 @@ async def accept_tls(sock: TlsSocket) -> bytes:
 
     Cancellation: the handshake is not finished; the caller closes the socket.
     """
-    while sock.version is None:
+    while not sock.is_open:
         await trio.lowlevel.wait_readable(sock)
         try:
             return sock.recv(READ_MIN_BYTES)
