@@ -98,6 +98,19 @@ def test_a_connection_above_the_limit_of_the_broker_waits_until_another_one_ends
             assert third.read_ids(1) == [1]
 
 
+def test_a_broker_that_stops_closes_a_connection_that_waits_and_serves_others_after_its_start() -> None:
+    with Broker(brokers=2, settings={"max.connections": 1}) as broker:
+        address = broker.bootstrap_servers.split(",")[0]
+        with RawClient(address) as first, RawClient(address) as second:
+            second.send(GROUPS)
+            first.ask(*GROUPS)  # the other one is accepted by then
+            broker.stop_node(1)
+            second.wait_closed()
+        broker.start_node(1)
+        assert is_let_in(address)
+        assert is_let_in(address), "the place of a connection that waited is free"
+
+
 def test_a_host_may_have_a_limit_of_its_own() -> None:
     settings = {"max.connections.per.ip": 0, "max.connections.per.ip.overrides": "10.0.0.1:5,127.0.0.1:1"}
     with Broker(settings=settings) as broker, RawClient(broker.bootstrap_servers) as first:
