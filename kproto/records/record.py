@@ -19,7 +19,7 @@ from kproto.records.varint import more_varlong, varint, varlong
 from kproto.runtime import FAILURES, UNLIMITED, malformed, more_uvarint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 RECORD_SIZE_MIN = 7
@@ -65,18 +65,52 @@ def decode_records(
         DecodeError: a record is truncated, or a size or count does not fit; ``position`` counts from the first record.
         TooManyElements: all records together have more than ``headers_max`` headers.
     """
+    pieces = decode_in_pieces(
+        data, count, UNLIMITED, UNLIMITED, base_offset, base_timestamp, append_time, headers_max=headers_max
+    )
+    return next(pieces, [])
+
+
+def decode_in_pieces(
+    data: bytes,
+    count: int,
+    piece_records: int,
+    piece_bytes: int,
+    base_offset: int = 0,
+    base_timestamp: int = 0,
+    append_time: int | None = None,
+    *,
+    headers_max: int = UNLIMITED,
+) -> Iterator[list[Record]]:
+    """Yield the records of a batch some at a time, as for `decode_records`.
+
+    Each piece has ``piece_records``, or less once its encoded records have ``piece_bytes``.
+    """
     if not 0 <= count * RECORD_SIZE_MIN <= len(data):
         raise DecodeError("records", 0, f"{count} records announced, {len(data)} bytes left")
-    records: list[Record] = []
-    position, headers_left = 0, [headers_max]
-    try:
-        for _ in range(count):
-            position = _decode_record(data, position, base_offset, base_timestamp, append_time, headers_left, records)
-    except FAILURES:
-        raise DecodeError(f"records[{len(records)}]", position, "its sizes do not fit") from None
-    if position != len(data):
-        raise DecodeError("records", position, f"{len(data) - position} bytes after the last of {count} records")
-    return records
+    position, done, headers_left = 0, 0, [headers_max]
+    while True:
+        records: list[Record] = []
+        end = min(position + piece_bytes, len(data))
+        try:
+            for _ in range(min(piece_records, count - done)):
+                position = _decode_record(
+                    data, position, base_offset, base_timestamp, append_time, headers_left, records
+                )
+                if position >= end:
+                    break
+        except FAILURES:
+            raise DecodeError(f"records[{done + len(records)}]", position, "its sizes do not fit") from None
+        done += len(records)
+        if done < count and position < len(data):
+            yield records
+            continue
+        if done < count:
+            raise DecodeError(f"records[{done}]", position, "its sizes do not fit")
+        if position != len(data):
+            raise DecodeError("records", position, f"{len(data) - position} bytes after the last of {count} records")
+        yield records
+        return
 
 
 def _decode_record(

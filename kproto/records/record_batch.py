@@ -37,11 +37,18 @@ from kproto.records.batch_header import (
 )
 from kproto.records.checksum import crc32c
 from kproto.records.compression import CONTENT_SIZE_MAX, Compression, compress, compression_of, decompress
-from kproto.records.record import NO_TIMESTAMP, Record, decode_records, encode_records, last_record_offset
+from kproto.records.record import (
+    NO_TIMESTAMP,
+    Record,
+    decode_in_pieces,
+    decode_records,
+    encode_records,
+    last_record_offset,
+)
 from kproto.runtime import UNLIMITED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 class RecordBatch(NamedTuple):
@@ -106,6 +113,32 @@ class RecordBatch(NamedTuple):
             base_timestamp=header.base_timestamp,
             append_time=header.max_timestamp if header.attributes & APPEND_TIME else None,
             headers_max=headers_max,
+        )
+
+    def content(self, size_max: int) -> bytes:
+        """Return the encoded records, decompressed.
+
+        Raises:
+            DecodeError: they exceed the limit, or are not of this compression.
+            MissingPackage: the compression needs a package that is not installed.
+        """
+        return decompress(self.compression, self.payload, limit=size_max)
+
+    def pieces(self, content: bytes, piece_records: int, piece_bytes: int) -> Iterator[list[Record]]:
+        """Yield the records of the batch's content some at a time, as `decode_in_pieces`.
+
+        Raises:
+            DecodeError: while iterating: the records do not have their layout; earlier pieces were right.
+        """
+        header = self.header
+        return decode_in_pieces(
+            content,
+            header.record_count,
+            piece_records,
+            piece_bytes,
+            header.base_offset,
+            header.base_timestamp,
+            header.max_timestamp if header.attributes & APPEND_TIME else None,
         )
 
     def encode(self) -> bytes:

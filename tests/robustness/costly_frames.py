@@ -13,6 +13,8 @@ from kproto.headers import RequestHeader
 from kproto.message import Request
 from kproto.messages import APIS
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
@@ -28,6 +30,9 @@ from tests.robustness.long_requests import Content, LongArray, long_arrays
 SIZE_MAX_BYTES = 1 << 20
 RECORD_TOPICS = ("plain", "compacted", "recompressed")
 """Topics of one partition: as the broker has them by default, with compaction, and with another compression."""
+READS = 4000
+"""Times that a request reads the same partition."""
+MAX_TIMESTAMP = -3
 REFUSED_SHARE = 0.05
 UNSUPPORTED_SHARE = 0.2
 """APIs that only respond with an error, of all of these in a run."""
@@ -123,6 +128,11 @@ def _record_kinds() -> Iterator[tuple[str, Make]]:
             yield f"Produce v7 {topic}, {name}", lambda t=topic, m=make: _produce(t, m(), 7)  # type: ignore[misc]
         for name, make in MESSAGES.items():
             yield f"Produce v2 {topic}, {name}", lambda t=topic, m=make: _produce(t, m(), 2)  # type: ignore[misc]
+    for topic in RECORD_TOPICS:
+        for version in (0, 3, 4):
+            yield f"Fetch v{version} {topic}, repeated", lambda t=topic, v=version: _fetch(t, v)  # type: ignore[misc]
+        for timestamp in (0, MAX_TIMESTAMP):
+            yield f"ListOffsets v7 {topic}, {timestamp}", lambda t=topic, ts=timestamp: _look_up(t, ts)  # type: ignore[misc]
     yield "Metadata v9, all topics", lambda: _encoded(MetadataRequest(topics=None), 9)
 
 
@@ -130,6 +140,19 @@ def _produce(topic: str, records: bytes, version: int) -> bytes:
     partitions = (PartitionProduceData(index=0, records=records),)
     topics = (TopicProduceData(name=topic, partition_data=partitions),)
     return _encoded(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), version)
+
+
+def _fetch(topic: str, version: int) -> bytes:
+    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=SIZE_MAX_BYTES),)
+    topics = (FetchTopic(topic=topic, partitions=partitions),) * READS
+    return _encoded(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=100 * SIZE_MAX_BYTES, topics=topics), version)
+
+
+def _look_up(topic: str, timestamp: int) -> bytes:
+    partitions = (ListOffsetsPartition(partition_index=0, timestamp=timestamp),)
+    return _encoded(
+        ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=partitions),) * READS), 7
+    )
 
 
 def _batch(count: int, key: bytes | None = b"k", compression: Compression = Compression.NONE) -> bytes:

@@ -32,16 +32,17 @@ from kproto.messages.k01_fetch import (
 )
 from kproto.messages.k01_fetch import PartitionData as PartitionResponse
 from kproto.records.compression import Compression
-from kproto_server.deferred import Completion, DelayedOperation, at_turn
+from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_slices
 from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, with_records
 from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
-from kproto_server.partition_log.conversion import down_converted
+from kproto_server.partition_log.conversion import conversion
+from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, DecodingBudget
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.partition_log.log_config import log_config
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.fetch_sessions import FetchSession
@@ -66,7 +67,11 @@ RESPONSE_MAX_BYTES = 24 << 20
 """What a response has at most, unless its first batch is larger: to copy it takes 40 ms. DEVIATION: 55 MB in Kafka from
 2.5 on (`fetch.max.bytes`, KIP-541), no limit of the broker before."""
 CONVERTED_MAX_BYTES = 1 << 20
-"""The same for old versions, whose records are converted one by one."""
+"""The same for old versions, whose records are converted one by one, before they are."""
+CONVERTED_RECORDS_MAX = 15_000
+"""Records that are converted for a response at most, or up to the first that is requested: 150 ms."""
+SLICE_RECORDS = 3_000
+"""After so many, other connections are served."""
 SMALL_BYTES = 2 << 20
 """A response with more records than that waits for its turn: to copy them takes several milliseconds."""
 UNKNOWN_OFFSET = -1
@@ -155,7 +160,7 @@ def _handle(request: FetchRequest, context: RequestContext) -> FetchResponse | D
 def _respond(fetch: Fetch, reads: list[Read]) -> FetchResponse | DelayedOperation:
     if fetch.request.max_wait_ms > 0 and not fetch.is_enough(reads):
         return _DelayedFetch(fetch).wait()
-    return fetch.response(reads)
+    return fetch.respond(reads)
 
 
 def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
@@ -263,7 +268,51 @@ class Fetch:
             return True
         return sum(len(read.data.records or b"") for read in existing) >= self.request.min_bytes
 
-    def response(self, reads: list[Read]) -> FetchResponse:
+    def may_be_enough(self) -> bool:
+        """Return whether `read` would find enough, unless records are aborted; it costs less."""
+        left = self.request.min_bytes
+        for requested in self._requested:
+            fetch, topic = requested.fetch, self._topic(requested)
+            partition = topic and topic.partition(fetch.partition)
+            if not partition or _error(partition, fetch, self.context):
+                return True
+            left -= _readable_bytes(partition, fetch)
+            if left <= 0:
+                return True
+        return False
+
+    def respond(self, reads: list[Read]) -> FetchResponse | DelayedOperation:
+        if self.context.api_version >= BATCHES_SINCE:
+            return self._response(reads)
+        return in_slices(self._converted(reads), self.context.now_ms)
+
+    def _converted(self, reads: list[Read]) -> Generator[None, None, FetchResponse]:
+        """Convert the records for an old version, in slices. Partitions behind the budget have none this time."""
+        context = self.context
+        magic = 0 if context.api_version < TIMESTAMPS_SINCE else 1
+        budget = DecodingBudget(CONVERTED_RECORDS_MAX, CONTENT_MAX_BYTES, SLICE_RECORDS)
+        converted = []
+        for requested, read in zip(self._requested, reads, strict=True):
+            fetch, data = requested.fetch, read.data
+            if data.records:
+                try:
+                    records = (
+                        b""
+                        if budget.is_used_up
+                        else (yield from conversion(data.records, fetch.fetch_offset, magic=magic, budget=budget))
+                    )
+                except UNREADABLE as error:
+                    read = _not_compressed_for(fetch, context, error_of_read(error, requested.topic, fetch.partition))
+                else:
+                    read = (
+                        _not_compressed_for(fetch, context)
+                        if records is None
+                        else read._replace(data=data.replace(records=records))
+                    )
+            converted.append(read)
+        return self._response(converted)
+
+    def _response(self, reads: list[Read]) -> FetchResponse:
         session = self._session
         returned: list[tuple[RequestedPartition, PartitionResponse]] = []
         for requested, read in zip(self._requested, reads, strict=True):
@@ -304,7 +353,7 @@ class _DelayedFetch:
 
     def _appended(self) -> None:
         """Called after each append to one of the partitions: end the wait if the records suffice."""
-        if self._reads is None:
+        if self._reads is None and self._fetch.may_be_enough():
             reads = self._fetch.read()
             if self._fetch.is_enough(reads):
                 self._reads = reads
@@ -314,9 +363,9 @@ class _DelayedFetch:
         for data in self._data:
             data.waiters.pop(self._appended, None)
 
-    def _response(self) -> FetchResponse:
+    def _response(self) -> FetchResponse | DelayedOperation:
         self._stop_waiting()
-        return self._fetch.response(self._reads or self._fetch.read())
+        return self._fetch.respond(self._reads or self._fetch.read())
 
 
 def _partition(
@@ -330,7 +379,7 @@ def _partition(
     assert topic is not None, "it has the partition"
     error = _error(partition, fetch, context)
     if error != ErrorCode.NOT_LEADER_OR_FOLLOWER and _has_unknown_compression(topic, context):
-        return _not_compressed_for(partition, fetch, context)
+        return _not_compressed_for(fetch, context)
     if error:
         return Read(_failed(partition, fetch, error, context), is_missing=False)
     try:
@@ -342,9 +391,7 @@ def _partition(
         read_error = error_of_read(unreadable, topic.name, fetch.partition)
         if read_error is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE:
             read_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return _not_compressed_for(partition, fetch, context, read_error)
-    if records is None:
-        return _not_compressed_for(partition, fetch, context)
+        return _not_compressed_for(fetch, context, read_error)
     has_stable_offset = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
     return Read(
         PartitionResponse(
@@ -380,15 +427,16 @@ def _has_unknown_compression(topic: Topic, context: RequestContext) -> bool:
 
 
 def _not_compressed_for(
-    partition: Partition,
-    fetch: FetchPartition,
-    context: RequestContext,
-    error: ErrorCode = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    fetch: FetchPartition, context: RequestContext, error: ErrorCode = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 ) -> Read:
     """Return the error of records that the version of the request cannot have."""
     behavior = context.behavior(FetchBehavior)
-    failed = _failed(partition, fetch, error, context).replace(
-        records=behavior.records_beside_error, aborted_transactions=behavior.aborted_transactions_beside_error
+    failed = PartitionResponse(
+        partition_index=fetch.partition,
+        error_code=error,
+        high_watermark=UNKNOWN_OFFSET,
+        aborted_transactions=behavior.aborted_transactions_beside_error,
+        records=behavior.records_beside_error,
     )
     return Read(failed, is_missing=False)
 
@@ -403,15 +451,10 @@ def _aborted(data: PartitionData, offset: int, end_offset: int, size: int) -> tu
 
 def _records(
     partition: Partition, fetch: FetchPartition, end_offset: int | None, budget: Budget, context: RequestContext
-) -> bytes | None:
+) -> bytes:
     """Return the records within the limits; the first batch of a response whatever its size (BA-72).
 
-    ``end_offset``: where they end for the consumer; None: at the high watermark. Returns None if the version does not
-    support their compression.
-
-    Raises:
-        DecodeError: a batch cannot be converted for the version.
-        MissingPackage: the compression needs a package that is not installed.
+    ``end_offset``: where they end for the consumer; None: at the high watermark.
     """
     min_one_batch = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
     limit = min(fetch.partition_max_bytes, budget.left)
@@ -419,13 +462,6 @@ def _records(
     if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
         # Before v3 a batch that is too large is truncated, and the client fetches again with a larger limit.
         records = partition.data.read(fetch.fetch_offset, 0, min_one_batch=True)[:limit]
-    if records and context.api_version < BATCHES_SINCE:
-        converted = down_converted(
-            records, fetch.fetch_offset, magic=0 if context.api_version < TIMESTAMPS_SINCE else 1
-        )
-        if converted is None:
-            return None
-        records = converted
     budget.take(len(records))
     return records
 

@@ -19,11 +19,13 @@ from kproto.records.batches import read_batches
 from kproto_server.deferred import CloseConnection, in_slices
 from kproto_server.handlers._partitions import leader_error, make_records
 from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
+from kproto_server.partition_log.decoding import DecodingBudget, decoded
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from kproto.records.record import Record
     from kproto_server.cluster.topics import Partition
     from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
@@ -51,6 +53,10 @@ NO_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
 SLICE_RECORDS = 10_000
 """Records that are decoded before other connections are served: 10 to 20 ms."""
+DECODED_RECORDS_MAX = 1_000_000
+DECODED_CONTENT_MAX_BYTES = 128 << 20
+"""What a request may have decoded at most, to look up timestamps; further partitions get REQUEST_TIMED_OUT, to which
+clients respond with another request."""
 
 
 class FoundOffset(NamedTuple):
@@ -95,7 +101,7 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
 
 def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[None, None, ListOffsetsResponse]:
     yield from make_records([topic.name for topic in request.topics], context)
-    budget = ReadBudget()
+    budget = DecodingBudget(DECODED_RECORDS_MAX, DECODED_CONTENT_MAX_BYTES, SLICE_RECORDS)
     topics = []
     for topic in request.topics:
         partitions = yield from _partitions(topic, request, context, budget)
@@ -103,17 +109,8 @@ def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[N
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-class ReadBudget:
-    """The records that may still be read before other connections are served."""
-
-    __slots__ = ("records_left",)
-
-    def __init__(self) -> None:
-        self.records_left: int = SLICE_RECORDS
-
-
 def _partitions(
-    requested: ListOffsetsTopic, request: ListOffsetsRequest, context: RequestContext, budget: ReadBudget
+    requested: ListOffsetsTopic, request: ListOffsetsRequest, context: RequestContext, budget: DecodingBudget
 ) -> Generator[None, None, tuple[ListOffsetsPartitionResponse, ...]]:
     """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
     behavior = context.behavior(ListOffsetsBehavior)
@@ -129,9 +126,8 @@ def _partitions(
         if context.api_version > 0 and counts[partition.partition_index] > 1:
             responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
             continue
-        responses.append(_partition(requested.name, partition, request, context, budget))
-        if budget.records_left < 0:
-            budget.records_left = SLICE_RECORDS
+        responses.append((yield from _partition(requested.name, partition, request, context, budget)))
+        if budget.ends_slice():
             yield
     if not behavior.returns_each_duplicate:
         return tuple({one.partition_index: one for one in responses}.values())
@@ -143,8 +139,8 @@ def _partition(
     requested: ListOffsetsPartition,
     request: ListOffsetsRequest,
     context: RequestContext,
-    budget: ReadBudget,
-) -> ListOffsetsPartitionResponse:
+    budget: DecodingBudget,
+) -> Generator[None, None, ListOffsetsPartitionResponse]:
     if requested.timestamp < 0 and _is_refused(requested.timestamp, context):
         return _refused(requested.partition_index, ErrorCode.UNSUPPORTED_VERSION)
     topic = context.cluster.topic(topic_name)
@@ -157,9 +153,11 @@ def _partition(
         if context.api_version == 0:
             return _v0_response(requested, partition, context)
         end_offset = partition.data.last_stable_offset if request.isolation_level else partition.high_watermark
-        found = _find_offset(partition, requested.timestamp, end_offset, context, budget)
+        found = yield from _find_offset(partition, requested.timestamp, end_offset, context, budget)
     except UNREADABLE as unreadable:
         return _refused(requested.partition_index, error_of_read(unreadable, topic_name, requested.partition_index))
+    if found is None:
+        return _refused(requested.partition_index, ErrorCode.REQUEST_TIMED_OUT)
     return ListOffsetsPartitionResponse(
         partition_index=requested.partition_index,
         error_code=error,
@@ -190,24 +188,28 @@ def _is_special(timestamp: int, context: RequestContext) -> bool:
 
 
 def _find_offset(
-    partition: Partition, timestamp: int, end_offset: int, context: RequestContext, budget: ReadBudget
-) -> FoundOffset:
-    """Return the offset of a timestamp among those below ``end_offset``."""
+    partition: Partition, timestamp: int, end_offset: int, context: RequestContext, budget: DecodingBudget
+) -> Generator[None, None, FoundOffset | None]:
+    """Return the offset of a timestamp among those below ``end_offset``; None: the budget is used up."""
     is_special = _is_special(timestamp, context)
     if is_special and timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(partition.log_start_offset, partition.leader_epoch)
     if is_special and timestamp == LATEST:
         return FoundOffset(end_offset, partition.leader_epoch)
-    if is_special and timestamp == MAX_TIMESTAMP:
-        found = _of_record(partition, partition.data.batch_of_greatest_timestamp(), None, budget)
-    elif is_special and timestamp < 0:
+    if is_special and timestamp < 0 and timestamp != MAX_TIMESTAMP:
         return FoundOffset()
+    if budget.is_used_up:
+        return None
+    if is_special and timestamp == MAX_TIMESTAMP:
+        found = yield from _of_record(partition, partition.data.batch_of_greatest_timestamp(), None, budget)
     else:
-        found = _of_record(partition, partition.data.batch_at_time(timestamp), timestamp, budget)
+        found = yield from _of_record(partition, partition.data.batch_at_time(timestamp), timestamp, budget)
     return found if found.offset < end_offset else FoundOffset()
 
 
-def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None, budget: ReadBudget) -> FoundOffset:
+def _of_record(
+    partition: Partition, encoded: bytes | None, timestamp: int | None, budget: DecodingBudget
+) -> Generator[None, None, FoundOffset]:
     """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp.
 
     As in Kafka, markers of transactions are records, too.
@@ -215,15 +217,23 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
     if encoded is None:
         return FoundOffset()
     offsets = range(partition.log_start_offset, partition.high_watermark)
-    decoded = [record for batch in read_batches(encoded) for record in batch.records()]
-    budget.records_left -= len(decoded)
-    records = [record for record in decoded if record.offset in offsets]
-    if timestamp is None:
-        timestamp = max((record.timestamp for record in records), default=0)
-    for record in records:
-        if record.timestamp >= timestamp:
-            return FoundOffset(record.offset, partition.data.epoch_at(record.offset), record.timestamp)
-    return FoundOffset()
+    greatest: Record | None = None
+    for batch in read_batches(encoded):
+        for records in decoded(batch, budget):
+            for record in records:
+                if record.offset not in offsets:
+                    continue
+                if timestamp is not None and record.timestamp >= timestamp:
+                    return _found(partition, record)
+                if timestamp is None and (greatest is None or record.timestamp > greatest.timestamp):
+                    greatest = record
+            if budget.ends_slice():
+                yield
+    return FoundOffset() if greatest is None else _found(partition, greatest)
+
+
+def _found(partition: Partition, record: Record) -> FoundOffset:
+    return FoundOffset(record.offset, partition.data.epoch_at(record.offset), record.timestamp)
 
 
 def _has_leader_epoch(context: RequestContext) -> bool:

@@ -1,0 +1,236 @@
+"""No request has more records decoded than its budget, however often it names a partition and whatever batches have.
+
+Records are decoded for consumers of releases before 0.11, whose records are converted, and to look up timestamps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.codes import ErrorCode
+from kproto.errors import DecodeError
+from kproto.headers import request_frame
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.records.batches import read_batches, read_records
+from kproto.records.compression import Compression
+from kproto.records.record import Record, decode_in_pieces, decode_records, encode_records
+from kproto.records.record_batch import RecordBatch, build_record_batch
+from kproto_server.connection.connection import Connection
+from kproto_server.connection.dispatcher import Dispatcher
+from kproto_server.handlers import k01_fetch, k02_list_offsets
+from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, CONVERTED_RECORDS_MAX
+from kproto_server.observation.observe import Observations
+from kproto_server.partition_log import decoding
+from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, PIECE_RECORDS
+from kproto_server.partition_log.partition_data import PartitionData
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.testing import InMemoryBroker
+from tests.coordinator.broker_state import NOW_MS
+
+TIMES = 500
+MEGABYTE = 1 << 20
+MAX_BYTES = 2**31 - 1
+OLD_VERSIONS = (0, 2, 3)
+
+
+def broker_with(*batches: bytes) -> InMemoryBroker:
+    broker = InMemoryBroker(kafka_version="3.9", topics={"t": 1})
+    client = broker.connect()
+    for batch in batches:
+        topics = (TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch),)),)
+        produced = client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)
+        assert produced.responses[0].partition_responses[0].error_code == ErrorCode.NONE  # type: ignore[attr-defined]  # a ProduceResponse
+    return broker
+
+
+def fetch(
+    offset: int = 0, times: int = 1, max_bytes: int = MEGABYTE, max_wait_ms: int = 0, min_bytes: int = 1
+) -> FetchRequest:
+    partitions = (FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes),)
+    topics = (FetchTopic(topic="t", partitions=partitions),) * times
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=MAX_BYTES, topics=topics)
+
+
+def fetched(broker: InMemoryBroker, version: int, request: FetchRequest) -> list[Any]:
+    response: Any = broker.connect().ask(request, version)
+    return [partition for topic in response.responses for partition in topic.partitions]
+
+
+def numbered(count: int, value: bytes = b"v") -> list[Record]:
+    return [Record(b"k", value, offset=offset, timestamp=1) for offset in range(count)]
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=40), st.integers(1, 50), st.integers(1, 2000))
+def test_pieces_have_the_records_of_the_whole(values: list[bytes], piece_records: int, piece_bytes: int) -> None:
+    records = [Record(None, value, offset=offset, timestamp=7) for offset, value in enumerate(values)]
+    data = encode_records(records, base_offset=0, base_timestamp=7)
+    pieces = list(decode_in_pieces(data, len(records), piece_records, piece_bytes, 0, 7))
+    assert [record for piece in pieces for record in piece] == records
+    assert all(0 < len(piece) <= piece_records for piece in pieces)
+    assert decode_records(data, len(records), base_timestamp=7) == records
+
+
+@pytest.mark.parametrize("change", [-1, 1], ids=["too few", "too many"])
+@pytest.mark.parametrize("piece_records", [1, 2, 100])
+def test_a_wrong_count_is_found_in_pieces(change: int, piece_records: int) -> None:
+    data = encode_records(numbered(6), base_offset=0, base_timestamp=1)
+    with pytest.raises(DecodeError):
+        list(decode_in_pieces(data, 6 + change, piece_records, MEGABYTE))
+
+
+@pytest.mark.parametrize("version", OLD_VERSIONS)
+def test_markers_of_transactions_cost_by_their_bytes(version: int) -> None:
+    """They are not in the response, so only what was read counts."""
+    broker = broker_with()
+    client = broker.connect()
+    made: Any = client.ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), 1)
+    topics = (AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
+    for _ in range(100):
+        added = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="x",
+            v3_and_below_producer_id=made.producer_id,
+            v3_and_below_producer_epoch=made.producer_epoch,
+            v3_and_below_topics=topics,
+        )
+        client.ask(added, 1)
+        end = EndTxnRequest(
+            transactional_id="x", producer_id=made.producer_id, producer_epoch=made.producer_epoch, committed=True
+        )
+        client.ask(end, 1)
+    with mock.patch.object(
+        PartitionData, "_read_batches", autospec=True, side_effect=PartitionData._read_batches
+    ) as read:
+        found = fetched(broker, version, fetch(times=TIMES))
+    assert {partition.records for partition in found} == {b""}
+    assert read.call_count < CONVERTED_MAX_BYTES // (100 * 70) < TIMES
+
+
+@pytest.mark.parametrize("version", OLD_VERSIONS)
+def test_decompressed_bytes_count(version: int) -> None:
+    broker = broker_with(build_record_batch([Record(b"k", bytes(MEGABYTE))], compression=Compression.GZIP))
+    with mock.patch.object(RecordBatch, "content", autospec=True, side_effect=RecordBatch.content) as content:
+        found = fetched(broker, version, fetch(times=TIMES))
+    assert content.call_count == CONTENT_MAX_BYTES // MEGABYTE
+    assert [bool(partition.records) for partition in found] == [index < content.call_count for index in range(TIMES)]
+
+
+@pytest.mark.parametrize("version", OLD_VERSIONS)
+def test_converted_records_are_counted(version: int) -> None:
+    broker = broker_with(*[build_record_batch(numbered(1000))] * 30)
+    found = fetched(broker, version, fetch(times=TIMES))
+    count = sum(len(list(read_records(partition.records))) for partition in found)
+    assert CONVERTED_RECORDS_MAX - 1000 <= count <= CONVERTED_RECORDS_MAX
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_batch_of_many_records_is_converted_in_parts(version: int, compression: Compression) -> None:
+    """As many as a request may have converted; the consumer fetches the others next."""
+    broker = broker_with(build_record_batch(numbered(40_000), compression=compression))
+    offset, requests = 0, 0
+    while offset < 40_000:
+        (partition,) = fetched(broker, version, fetch(offset))
+        offsets = [record.offset for record in read_records(partition.records)]
+        first = offset if compression is Compression.NONE else offset - offset % PIECE_RECORDS
+        assert offsets == list(range(first, offsets[-1] + 1))
+        offset = offsets[-1] + 1
+        requests += 1
+    assert requests > 2
+
+
+def test_a_small_compressed_batch_stays_whole() -> None:
+    broker = broker_with(build_record_batch(numbered(100), compression=Compression.GZIP))
+    (partition,) = fetched(broker, 2, fetch(50))
+    (batch,) = read_batches(partition.records)
+    assert len(batch.records()) == 100
+
+
+def test_a_batch_that_is_too_large_when_decompressed_is_not_decoded() -> None:
+    batch = build_record_batch([Record(b"k", bytes(CONTENT_MAX_BYTES), timestamp=1)], compression=Compression.GZIP)
+    broker = broker_with(batch)
+    for version in OLD_VERSIONS:
+        assert {one.error_code for one in fetched(broker, version, fetch())} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert {one.error_code for one in fetched(broker, 4, fetch())} == {ErrorCode.NONE}
+    assert looked_up(broker, 1) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert looked_up(broker, 2) == [ErrorCode.NONE], "there is no record of this time or a later one"
+
+
+def looked_up(broker: InMemoryBroker, *timestamps: int) -> list[int]:
+    topics = tuple(
+        ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=timestamp),))
+        for timestamp in timestamps
+    )
+    response: Any = broker.connect().ask(ListOffsetsRequest(replica_id=-1, topics=topics), 4)
+    return [partition.error_code for topic in response.topics for partition in topic.partitions]
+
+
+def test_timestamps_are_looked_up_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Special timestamps decode nothing."""
+    broker = broker_with(build_record_batch(numbered(10)))
+    monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 15)
+    late = ErrorCode.REQUEST_TIMED_OUT
+    assert looked_up(broker, 1, 1, 1, -1) == [ErrorCode.NONE, ErrorCode.NONE, late, ErrorCode.NONE]
+    monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 1000)
+    compressed = broker_with(build_record_batch(numbered(10, bytes(1000)), compression=Compression.GZIP))
+    monkeypatch.setattr(k02_list_offsets, "DECODED_CONTENT_MAX_BYTES", 15_000)
+    assert looked_up(compressed, 1, 1, 1) == [ErrorCode.NONE, ErrorCode.NONE, late]
+
+
+def test_a_lookup_ends_with_the_piece_that_has_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "PIECE_RECORDS", 2)
+    records = [Record(b"k", None, offset=offset, timestamp=offset) for offset in range(10)]
+    broker = broker_with(build_record_batch(records))
+    topics = (ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=3),)),)
+    with mock.patch.object(decoding.DecodingBudget, "take", autospec=True) as take:
+        response: Any = broker.connect().ask(ListOffsetsRequest(replica_id=-1, topics=topics), 4)
+    assert response.topics[0].partitions[0].offset == 3
+    assert take.call_count == 1 + 2, "for the batch, and for two of its pieces"
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+def test_others_are_served_between_the_slices_of_a_conversion(
+    monkeypatch: pytest.MonkeyPatch, compression: Compression
+) -> None:
+    broker = broker_with(*[build_record_batch(numbered(100), compression=compression)] * 5)
+    at_once = fetched(broker, 3, fetch())
+    monkeypatch.setattr(k01_fetch, "SLICE_RECORDS", 150)
+    dispatcher = Dispatcher(broker.state, Observations(), takes_turns=True)
+    connection = Connection(dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    assert connection.receive(request_frame(fetch(), 3, correlation_id=7), NOW_MS) == b""
+    turns, response = 0, b""
+    while dispatcher.turns:
+        dispatcher.give_turn()
+        assert dispatcher.take_runnable() == [connection]
+        response = connection.resume(NOW_MS)
+        turns += 1
+    assert turns == 2
+    assert at_once[0].records in response
+
+
+def test_a_fetch_that_waits_reads_nothing_before_there_is_enough() -> None:
+    broker = broker_with(build_record_batch(numbered(10)))
+    with mock.patch.object(
+        PartitionData, "_read_batches", autospec=True, side_effect=PartitionData._read_batches
+    ) as read:
+        connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+        request = fetch(max_bytes=MAX_BYTES, max_wait_ms=60_000, min_bytes=10_000)
+        assert connection.receive(request_frame(request, 4, correlation_id=7), NOW_MS) == b""
+        assert read.call_count == 1
+        data = broker.state.cluster.topics["t"].partitions[0].data
+        for _ in range(5):
+            data.append(build_record_batch(numbered(10)), 9, NOW_MS, 0)
+        assert read.call_count == 1
+        assert not connection.is_delay_complete
+        data.append(build_record_batch(numbered(1, bytes(10_000))), 0, NOW_MS, 0)
+        assert read.call_count == 2
+        assert connection.is_delay_complete
