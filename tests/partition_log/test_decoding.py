@@ -1,4 +1,4 @@
-"""No request has more records decoded than its budget, however often it names a partition and whatever batches have.
+"""No request costs more than its budget, however often it names a partition and whatever batches have.
 
 Records are decoded for consumers of releases before 0.11, whose records are converted, and to look up timestamps.
 """
@@ -21,6 +21,7 @@ from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRe
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches, read_records
 from kproto.records.compression import Compression
 from kproto.records.record import Record, decode_in_pieces, decode_records, encode_records
@@ -88,31 +89,64 @@ def test_a_wrong_count_is_found_in_pieces(change: int, piece_records: int) -> No
         list(decode_in_pieces(data, 6 + change, piece_records, MEGABYTE))
 
 
+def transactions(broker: InMemoryBroker, count: int, *, committed: bool, with_records: bool) -> None:
+    assert broker.state.cluster.ensure_internal_topic("__transaction_state", NOW_MS)
+    client = broker.connect()
+    made: Any = client.ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), 1)
+    producer_id, epoch = made.producer_id, made.producer_epoch
+    added = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=producer_id,
+        v3_and_below_producer_epoch=epoch,
+        v3_and_below_topics=(AddPartitionsToTxnTopic(name="t", partitions=(0,)),),
+    )
+    end = EndTxnRequest(transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=committed)
+    for sequence in range(count):
+        client.ask(added, 1)
+        if with_records:
+            batch = build_record_batch(
+                numbered(1), producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, flags=TRANSACTIONAL
+            )
+            partitions = (PartitionProduceData(index=0, records=batch),)
+            topics = (TopicProduceData(name="t", partition_data=partitions),)
+            client.ask(ProduceRequest(transactional_id="x", acks=-1, timeout_ms=1000, topic_data=topics), 7)
+        ended: Any = client.ask(end, 1)
+        assert ended.error_code == ErrorCode.NONE
+
+
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 def test_markers_of_transactions_cost_by_their_bytes(version: int) -> None:
     """They are not in the response, so only what was read counts."""
     broker = broker_with()
-    client = broker.connect()
-    made: Any = client.ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), 1)
-    topics = (AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
-    for _ in range(100):
-        added = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id="x",
-            v3_and_below_producer_id=made.producer_id,
-            v3_and_below_producer_epoch=made.producer_epoch,
-            v3_and_below_topics=topics,
-        )
-        client.ask(added, 1)
-        end = EndTxnRequest(
-            transactional_id="x", producer_id=made.producer_id, producer_epoch=made.producer_epoch, committed=True
-        )
-        client.ask(end, 1)
+    transactions(broker, 100, committed=True, with_records=False)
     with mock.patch.object(
         PartitionData, "_read_batches", autospec=True, side_effect=PartitionData._read_batches
     ) as read:
         found = fetched(broker, version, fetch(times=TIMES))
     assert {partition.records for partition in found} == {b""}
-    assert read.call_count < CONVERTED_MAX_BYTES // (100 * 70) < TIMES
+    assert found[0].high_watermark == 100
+    assert 0 < read.call_count < CONVERTED_MAX_BYTES // (100 * 70) < TIMES
+
+
+@pytest.mark.parametrize("limit", [1, 7, 1000])
+def test_a_response_has_few_aborted_transactions_but_all_of_its_records(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(k01_fetch, "ABORTED_MAX", limit)
+    broker = broker_with()
+    transactions(broker, 50, committed=False, with_records=True)
+    offset, responses = 0, 0
+    while offset < 100:
+        found = fetched(broker, 4, fetch(offset, times=TIMES).replace(isolation_level=1))
+        assert found[0].records, "each response has new records"
+        for partition in found:
+            batches: list[Any] = list(read_batches(partition.records))
+            aborted = {one.first_offset for one in partition.aborted_transactions}
+            assert aborted >= {batch.header.base_offset for batch in batches if not batch.is_control}
+        assert sum(len(one.aborted_transactions) for one in found) <= limit + 100, "at most those of one more partition"
+        offset = list(read_batches(found[0].records))[-1].last_offset + 1
+        responses += 1
+    assert (responses == 1) == (limit == 1000)
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
@@ -176,14 +210,21 @@ def looked_up(broker: InMemoryBroker, *timestamps: int) -> list[int]:
 
 def test_timestamps_are_looked_up_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Special timestamps decode nothing."""
-    broker = broker_with(build_record_batch(numbered(10)))
-    monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 15)
+    records = [record._replace(timestamp=9, value=bytes(1000)) for record in numbered(10)]
     late = ErrorCode.REQUEST_TIMED_OUT
-    assert looked_up(broker, 1, 1, 1, -1) == [ErrorCode.NONE, ErrorCode.NONE, late, ErrorCode.NONE]
+    monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 15)
+    assert looked_up(broker_with(build_record_batch(records)), 9, 8, 7, -1) == [0, 0, late, 0]
     monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 1000)
-    compressed = broker_with(build_record_batch(numbered(10, bytes(1000)), compression=Compression.GZIP))
     monkeypatch.setattr(k02_list_offsets, "DECODED_CONTENT_MAX_BYTES", 15_000)
-    assert looked_up(compressed, 1, 1, 1) == [ErrorCode.NONE, ErrorCode.NONE, late]
+    compressed = broker_with(build_record_batch(records, compression=Compression.GZIP))
+    assert looked_up(compressed, 9, 8, 7, -1) == [0, 0, late, 0]
+
+
+def test_a_timestamp_that_a_request_has_often_is_looked_up_once() -> None:
+    broker = broker_with(build_record_batch(numbered(10)))
+    with mock.patch.object(RecordBatch, "content", autospec=True, side_effect=RecordBatch.content) as content:
+        assert looked_up(broker, *[1, 0] * TIMES) == [ErrorCode.NONE] * 2 * TIMES
+    assert content.call_count == 2
 
 
 def test_a_lookup_ends_with_the_piece_that_has_the_record(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,14 +103,23 @@ def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[N
     yield from make_records([topic.name for topic in request.topics], context)
     budget = DecodingBudget(DECODED_RECORDS_MAX, DECODED_CONTENT_MAX_BYTES, SLICE_RECORDS)
     topics = []
+    found: Found = {}
     for topic in request.topics:
-        partitions = yield from _partitions(topic, request, context, budget)
+        partitions = yield from _partitions(topic, request, context, budget, found)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=tuple(topics))
 
 
+Found = dict[tuple[str, ListOffsetsPartition], ListOffsetsPartitionResponse]
+"""What was found in this request, by topic and what it asks for: it may do so thousands of times."""
+
+
 def _partitions(
-    requested: ListOffsetsTopic, request: ListOffsetsRequest, context: RequestContext, budget: DecodingBudget
+    requested: ListOffsetsTopic,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    budget: DecodingBudget,
+    found: Found,
 ) -> Generator[None, None, tuple[ListOffsetsPartitionResponse, ...]]:
     """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
     behavior = context.behavior(ListOffsetsBehavior)
@@ -126,7 +135,10 @@ def _partitions(
         if context.api_version > 0 and counts[partition.partition_index] > 1:
             responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
             continue
-        responses.append((yield from _partition(requested.name, partition, request, context, budget)))
+        key = requested.name, partition
+        if key not in found:
+            found[key] = yield from _partition(requested.name, partition, request, context, budget)
+        responses.append(found[key])
         if budget.ends_slice():
             yield
     if not behavior.returns_each_duplicate:
