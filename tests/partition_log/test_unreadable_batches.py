@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.records import compression
 from kproto.records.compression import Compression, compress
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto_server.partition_log import validation
 from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.partition_data import PartitionData
@@ -109,3 +114,27 @@ def test_compaction_in_memory_retains_such_a_batch(kind: str) -> None:
             pass
         assert data.read(0, 1 << 20, min_one_batch=True)[: len(stored)] == stored
         assert len(list(data.batches())) == 2
+
+
+def test_a_codec_without_its_package_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Most clients do not show the text of the response."""
+
+    import_module = importlib.import_module
+
+    def importing(name: str, package: str | None = None) -> ModuleType:
+        if name == "cramjam":
+            raise ModuleNotFoundError(name=name)
+        return import_module(name, package)
+
+    batch = build_record_batch([Record(b"k", b"v" * 100)], compression=Compression.SNAPPY)
+    state = new_state(topics={"snappy-of-a-table": 1}, settings={"log.cleanup.policy": "compact"})
+    monkeypatch.setattr(importlib, "import_module", importing)
+    partitions = (PartitionProduceData(index=0, records=batch),)
+    topics = (TopicProduceData(name="snappy-of-a-table", partition_data=partitions),)
+    for _ in range(2):
+        response = ask(state, ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 8)
+        assert response.responses[0].partition_responses[0].error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    (logged,) = [message for message in caplog.messages if "snappy-of-a-table" in message]
+    assert "pip install cramjam" in logged

@@ -31,6 +31,7 @@ from kproto_server.handlers._appended_batches import (
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._plain_batches import ALL_ACKS, VALID_ACKS, VERIFICATION_SETTING, plain_batches
 from kproto_server.handlers._replica_wait import lags, wait_for_replicas
+from kproto_server.handlers._unreadable import warn_of_missing_package
 from kproto_server.log_manager.in_sync_replicas import has_too_few_in_sync
 from kproto_server.partition_log.log_config import log_config
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
@@ -252,6 +253,8 @@ def _partition(
     ):
         validated = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(validated, Refused):
+        if validated.error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE and validated.message is not None:
+            warn_of_missing_package(topic.name, validated.message)
         return refused_response(requested.index, validated, log_start=partition.log_start_offset)
     try:
         return _append(topic, partition, validated, validation, check.is_transactional, context)
