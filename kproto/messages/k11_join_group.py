@@ -55,7 +55,7 @@ class JoinGroupResponseMember(Struct):
     metadata: Bytes
 
 
-class JoinGroupResponse(Response, api_key=11, versions=(0, 9), flexible=6):
+class JoinGroupResponse(Response, api_key=11, versions=(0, 9), flexible=6, has_slices=True):
     """v1: layout of v0
     v2: + throttle_time_ms
     v3: layout of v2; throttled at the client

@@ -10,6 +10,7 @@ import tracemalloc
 from functools import partial
 from types import ModuleType
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
@@ -24,6 +25,8 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k15_describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -68,11 +71,12 @@ from kproto.records.record_batch import build_record_batch
 from kproto_server.connection import response_encoder
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
-from kproto_server.connection.response_encoder import LARGE_RESPONSE_MAX_BYTES
+from kproto_server.connection.response_encoder import LARGE_RESPONSE_MAX_BYTES, ResponseEncoder
 from kproto_server.handlers import (
     _described_groups,
     k02_list_offsets,
     k09_offset_fetch,
+    k11_join_group,
     k15_describe_groups,
     k16_list_groups,
     k19_create_topics,
@@ -92,6 +96,7 @@ from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.security.users import ScramCredential
 from kproto_server.state import BrokerState
+from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
 from tests.robustness.steps import count_steps
 
@@ -388,6 +393,28 @@ def test_a_response_that_is_too_large_closes_the_connection(monkeypatch: pytest.
                 cast("Connection", runnable).resume(NOW_MS)
         reasons.append(connection.close_reason)
     assert reasons == [None, "the response is larger than 400 bytes"]
+
+
+def test_a_leader_gets_much_metadata_in_slices() -> None:
+    metadata = [bytes((number,)) * (k11_join_group.SMALL_BYTES // 2) for number in range(3)]
+    broker = InMemoryBroker(settings={"group.initial.rebalance.delay.ms": "3000"})
+    broker.connect().ask(FindCoordinatorRequest(key="g"), 0)
+    sent = [broker.connect() for _ in metadata]
+    for client, of_member in zip(sent, metadata, strict=True):
+        protocols = (JoinGroupRequestProtocol(name="range", metadata=of_member),)
+        request = JoinGroupRequest(
+            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
+            protocol_type="consumer", protocols=protocols,
+        )  # fmt: skip
+        client.send(request, 3)
+    with mock.patch.object(
+        ResponseEncoder, "encode_slices", autospec=True, side_effect=ResponseEncoder.encode_slices
+    ) as in_slices:
+        broker.advance(milliseconds=10_000)
+    responses: list[Any] = [client.responses[0] for client in sent]
+    (leader,) = [response for response in responses if response.members]
+    assert sorted(member.metadata for member in leader.members) == metadata
+    assert in_slices.call_count == 1
 
 
 def test_all_partitions_of_a_full_broker_fit_into_a_response() -> None:

@@ -67,17 +67,17 @@ RESPONSE_MAX_BYTES = 24 << 20
 """What a response has at most, unless its first batch is larger: to copy it takes 40 ms. DEVIATION: 55 MB in Kafka from
 2.5 on (`fetch.max.bytes`, KIP-541), no limit of the broker before."""
 CONVERTED_MAX_BYTES = 1 << 20
-"""The same for old versions, whose records are converted one by one, before they are."""
+"""The same for old versions, whose records are converted one by one: bytes before the conversion."""
 CONVERTED_RECORDS_MAX = 15_000
-"""Records that are converted for a response at most, or up to the first that is requested: 150 ms."""
+"""Records that are converted for a response, at most, in 150 ms; more only to find the first one for the response."""
 SLICE_RECORDS = 3_000
 """After so many, other connections are served."""
 SMALL_BYTES = 2 << 20
 """A response with more records than that waits for its turn: to copy them takes several milliseconds."""
 ABORTED_MAX = 30_000
-"""Aborted transactions of a response: 50 ms. DEVIATION: no limit in Kafka."""
+"""Aborted transactions of a response: they take 50 ms. DEVIATION: no limit in Kafka."""
 ABORTED_MIN_BYTES = 140
-"""An aborted transaction has a batch and a marker."""
+"""Bytes of an aborted transaction: a batch and a marker."""
 UNKNOWN_OFFSET = -1
 NO_DIVERGENCE = EpochEndOffset()
 """The records of the fetcher are those of the log."""
@@ -276,12 +276,12 @@ class Fetch:
         return sum(len(read.data.records or b"") for read in existing) >= self.request.min_bytes
 
     def may_be_enough(self) -> bool:
-        """Return whether `read` would find enough, unless records are aborted; it costs less."""
+        """Return whether `read` can find enough, by the sizes of batches: nothing is read."""
         left = self.request.min_bytes
         for requested in self._requested:
             fetch, topic = requested.fetch, self._topic(requested)
             partition = topic and topic.partition(fetch.partition)
-            if not partition or _error(partition, fetch, self.context):
+            if not partition or _error(partition, fetch, self.context) or _has_fetched_epoch(fetch, self.context):
                 return True
             left -= _readable_bytes(partition, fetch)
             if left <= 0:
@@ -289,12 +289,13 @@ class Fetch:
         return False
 
     def respond(self, reads: list[Read]) -> FetchResponse | DelayedOperation:
+        """Return the response with what was read; an old version's records are converted first, in slices."""
         if self.context.api_version >= BATCHES_SINCE:
             return self._response(reads)
         return in_slices(self._converted(reads), self.context.now_ms)
 
     def _converted(self, reads: list[Read]) -> Generator[None, None, FetchResponse]:
-        """Convert the records for an old version, in slices. Partitions behind the budget have none this time."""
+        """Convert the records. When the budget is used up, further partitions get none."""
         context = self.context
         magic = 0 if context.api_version < TIMESTAMPS_SINCE else 1
         budget = DecodingBudget(CONVERTED_RECORDS_MAX, CONTENT_MAX_BYTES, SLICE_RECORDS)

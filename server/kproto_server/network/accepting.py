@@ -77,7 +77,7 @@ NO_SECURITY = ListenerSecurity()
 
 
 class ListeningSocket:
-    """A listening socket in the event loop. Owns the socket; `close` closes it."""
+    """A listening socket in the event loop. It owns the socket; `close` closes it."""
 
     __slots__ = ("_accept", "_loop", "_nursery", "_scope", "_socket")
 
@@ -88,7 +88,7 @@ class ListeningSocket:
         sock: socket.socket,
         accept: Callable[[], Callable[[], Awaitable[object]] | None],
     ) -> None:
-        """``accept``: called when connections wait; returns what must end before the next call, or None."""
+        """``accept``: accepts connections that wait. It returns what to wait for before the next call, or None."""
         self._loop = loop
         self._nursery = nursery
         self._socket = sock
@@ -105,7 +105,7 @@ class ListeningSocket:
             self._nursery.start_soon(self._go_on_after, wait)
 
     async def _go_on_after(self, wait: Callable[[], Awaitable[object]]) -> None:
-        """Watch the socket again when something has ended.
+        """Watch the socket again after a wait.
 
         Cancellation:
             By `close`, or by the nursery: the socket is not watched any more.
@@ -144,7 +144,7 @@ class Acceptor:
     def accept(self, listener: NodeListener, name: str) -> Callable[[], Awaitable[object]] | None:
         """Accept connections that wait at a node's listener with this name.
 
-        Return what must end before more can be accepted; None: nothing.
+        Return what to wait for before more can be accepted; None: nothing.
         """
         sock = listener.sockets[name]
         try:
@@ -217,7 +217,11 @@ class Acceptor:
             raise
         finally:
             timer.cancel()
-        self._connect(listener, name, sock, address)
+        try:
+            self._connect(listener, name, sock, address)
+        except OSError as error:
+            logger.warning("node %d can't accept: %s", listener.node.node_id, error)
+            sock.close()
 
     def _close_later(self, listener: NodeListener, sock: socket.socket, ip: str, throttle_ms: int) -> None:
         """Close a connection that is not let in behind its throttle time."""
