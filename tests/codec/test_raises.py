@@ -88,6 +88,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
     subscribed_topic_regex=None,
     server_assignor=None,
 ).replace(unknown_tagged_fields=(TaggedField(0, b"\2"),))
+GZIP = record_batch.build_record_batch([Record(None, b"v")], compression=Compression.GZIP)
 ZSTD = record_batch.build_record_batch([Record(None, b"v")], compression=Compression.ZSTD)
 LZ4_SET = message_set.build_message_set([Record(None, b"v")], magic=1, compression=Compression.LZ4)
 
@@ -208,6 +209,13 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ),
     ("records.record_batch.RecordBatch.records", MissingPackage): lambda: (
         record_batch.read_record_batch(ZSTD)[0].records()
+    ),
+    ("records.record_batch.RecordBatch.content", DecodeError): lambda: record_batch.read_record_batch(GZIP)[0].content(0),
+    ("records.record_batch.RecordBatch.content", MissingPackage): lambda: (
+        record_batch.read_record_batch(ZSTD)[0].content(100)
+    ),
+    ("records.record_batch.RecordBatch.pieces", DecodeError): lambda: list(
+        record_batch.read_record_batch(COMMIT_BATCH)[0].pieces(b"", 1, 1)
     ),
     ("records.record_batch.read_header", DecodeError): lambda: record_batch.read_header(b""),
     ("records.record_batch.read_record_batch", CorruptBatch): lambda: record_batch.read_record_batch(BAD_CRC),
