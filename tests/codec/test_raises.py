@@ -210,7 +210,9 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.record_batch.RecordBatch.records", MissingPackage): lambda: (
         record_batch.read_record_batch(ZSTD)[0].records()
     ),
-    ("records.record_batch.RecordBatch.content", DecodeError): lambda: record_batch.read_record_batch(GZIP)[0].content(0),
+    ("records.record_batch.RecordBatch.content", DecodeError): lambda: (
+        record_batch.read_record_batch(GZIP)[0]._replace(payload=b"no gzip").content(100)
+    ),
     ("records.record_batch.RecordBatch.content", MissingPackage): lambda: (
         record_batch.read_record_batch(ZSTD)[0].content(100)
     ),

@@ -242,6 +242,17 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
             MissingPackage,
             without_packages(lambda: record_batch.read_record_batch(COMPRESSED)[0].records()),
         ),
+        (
+            "RecordBatch.content",
+            DecodeError,
+            lambda: record_batch.read_record_batch(COMPRESSED)[0]._replace(payload=b"no zstd").content(100),
+        ),
+        (
+            "RecordBatch.content",
+            MissingPackage,
+            without_packages(lambda: record_batch.read_record_batch(COMPRESSED)[0].content(100)),
+        ),
+        ("RecordBatch.pieces", DecodeError, lambda: list(record_batch.read_record_batch(BATCH)[0].pieces(b"", 1, 1))),
         ("read_record_batch", CorruptBatch, lambda: record_batch.read_record_batch(corrupt(BATCH))),
         ("read_record_batch", DecodeError, lambda: record_batch.read_record_batch(FUTURE_MAGIC)),
         ("read_checked_header", CorruptBatch, lambda: record_batch.read_checked_header(corrupt(BATCH))),
