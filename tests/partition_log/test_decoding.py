@@ -5,6 +5,7 @@ Records are decoded for consumers of releases before 0.11, whose records are con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
@@ -42,6 +43,7 @@ TIMES = 500
 MEGABYTE = 1 << 20
 MAX_BYTES = 2**31 - 1
 OLD_VERSIONS = (0, 2, 3)
+MAX_TIMESTAMP = -3
 
 
 def broker_with(*batches: bytes) -> InMemoryBroker:
@@ -227,15 +229,27 @@ def test_a_timestamp_that_a_request_has_often_is_looked_up_once() -> None:
     assert content.call_count == 2
 
 
-def test_a_lookup_ends_with_the_piece_that_has_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("timestamps", "looked_up", "offset", "pieces"),
+    [
+        (range(10), 3, 3, 2),
+        (range(10), MAX_TIMESTAMP, 9, 5),
+        ([7] * 10, MAX_TIMESTAMP, 0, 1),
+        ([1, 5, 2, 5, 4], MAX_TIMESTAMP, 1, 1),
+    ],
+    ids=["by time", "greatest is last", "all equal", "greatest twice"],
+)
+def test_a_lookup_ends_with_the_piece_that_has_the_record(
+    monkeypatch: pytest.MonkeyPatch, timestamps: Sequence[int], looked_up: int, offset: int, pieces: int
+) -> None:
     monkeypatch.setattr(decoding, "PIECE_RECORDS", 2)
-    records = [Record(b"k", None, offset=offset, timestamp=offset) for offset in range(10)]
+    records = [Record(b"k", None, offset=index, timestamp=timestamp) for index, timestamp in enumerate(timestamps)]
     broker = broker_with(build_record_batch(records))
-    topics = (ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=3),)),)
+    topics = (ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=looked_up),)),)
     with mock.patch.object(decoding.DecodingBudget, "take", autospec=True) as take:
-        response: Any = broker.connect().ask(ListOffsetsRequest(replica_id=-1, topics=topics), 4)
-    assert response.topics[0].partitions[0].offset == 3
-    assert take.call_count == 1 + 2, "for the batch, and for two of its pieces"
+        response: Any = broker.connect().ask(ListOffsetsRequest(replica_id=-1, topics=topics), 7)
+    assert response.topics[0].partitions[0].offset == offset
+    assert take.call_count == 1 + pieces, "for the batch, and for its pieces"
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])

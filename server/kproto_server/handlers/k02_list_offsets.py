@@ -16,6 +16,7 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kproto.records.batches import read_batches
+from kproto.records.record_batch import RecordBatch
 from kproto_server.deferred import CloseConnection, in_slices
 from kproto_server.handlers._partitions import leader_error, make_records
 from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
@@ -231,6 +232,7 @@ def _of_record(
     offsets = range(partition.log_start_offset, partition.high_watermark)
     greatest: Record | None = None
     for batch in read_batches(encoded):
+        greatest_of_batch = batch.header.max_timestamp if isinstance(batch, RecordBatch) else None
         for records in decoded(batch, budget):
             for record in records:
                 if record.offset not in offsets:
@@ -239,6 +241,8 @@ def _of_record(
                     return _found(partition, record)
                 if timestamp is None and (greatest is None or record.timestamp > greatest.timestamp):
                     greatest = record
+                    if record.timestamp == greatest_of_batch:
+                        return _found(partition, record)
             if budget.ends_slice():
                 yield
     return FoundOffset() if greatest is None else _found(partition, greatest)
