@@ -73,7 +73,7 @@ def shaken(broker: Broker) -> socket.socket:
 
 
 def _handshakes_ended(server: Any) -> bool:
-    return all(transport._socket.version for transport in server.nodes.listeners[1].transports)
+    return all(transport._socket.is_open for transport in server.nodes.listeners[1].transports)
 
 
 def begin_sasl(*steps: Callable[[Client], None]) -> Begin:
