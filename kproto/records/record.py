@@ -84,14 +84,14 @@ def decode_in_pieces(
 ) -> Iterator[list[Record]]:
     """Yield the records of a batch some at a time, as for `decode_records`.
 
-    Each piece has ``piece_records``, or less once its encoded records have ``piece_bytes``.
+    Each piece has ``piece_records``, or less once its encoded records have ``piece_bytes``; none is empty.
     """
     if not 0 <= count * RECORD_SIZE_MIN <= len(data):
         raise DecodeError("records", 0, f"{count} records announced, {len(data)} bytes left")
     position, done, headers_left = 0, 0, [headers_max]
     while True:
         records: list[Record] = []
-        end = min(position + piece_bytes, len(data))
+        end = position + piece_bytes
         try:
             for _ in range(min(piece_records, count - done)):
                 position = _decode_record(
@@ -102,15 +102,12 @@ def decode_in_pieces(
         except FAILURES:
             raise DecodeError(f"records[{done + len(records)}]", position, "its sizes do not fit") from None
         done += len(records)
-        if done < count and position < len(data):
-            yield records
-            continue
-        if done < count:
-            raise DecodeError(f"records[{done}]", position, "its sizes do not fit")
-        if position != len(data):
+        if done == count and position != len(data):
             raise DecodeError("records", position, f"{len(data) - position} bytes after the last of {count} records")
-        yield records
-        return
+        if records:
+            yield records
+        if done == count:
+            return
 
 
 def _decode_record(

@@ -26,13 +26,14 @@ from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches, read_records
 from kproto.records.compression import Compression
 from kproto.records.record import Record, decode_in_pieces, decode_records, encode_records
-from kproto.records.record_batch import RecordBatch, build_record_batch
+from kproto.records.record_batch import RecordBatch, build_record_batch, read_record_batch
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.handlers import k01_fetch, k02_list_offsets
 from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, CONVERTED_RECORDS_MAX
 from kproto_server.observation.observe import Observations
 from kproto_server.partition_log import decoding
+from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, PIECE_RECORDS
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.requests.context import ConnectionInfo
@@ -182,6 +183,26 @@ def test_a_batch_of_many_records_is_converted_in_parts(version: int, compression
         offset = offsets[-1] + 1
         requests += 1
     assert requests > 2
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+def test_a_batch_that_compaction_has_emptied_has_no_records(compression: Compression) -> None:
+    emptied = build_record_batch([], base_offset=0, last_offset=4, compression=compression)
+    batch = read_record_batch(emptied)[0]
+    assert not list(batch.pieces(batch.content(MEGABYTE), 1, 1))
+    assert not batch.records()
+    rest = build_record_batch([Record(b"k", b"v", offset=5, timestamp=1)], base_offset=5)
+    converted = down_converted(emptied + rest, 0, magic=1)
+    assert [record.offset for record in read_records(converted)] == [5]
+
+
+def test_a_consumer_of_committed_records_without_room_gets_one_batch() -> None:
+    """Also with aborted transactions ahead of it (BA-72)."""
+    broker = broker_with()
+    transactions(broker, 2, committed=False, with_records=True)
+    (partition,) = fetched(broker, 4, fetch(max_bytes=0).replace(isolation_level=1))
+    assert len(list(read_batches(partition.records))) == 1
+    assert [one.first_offset for one in partition.aborted_transactions][:1] == [0]
 
 
 def test_a_small_compressed_batch_stays_whole() -> None:

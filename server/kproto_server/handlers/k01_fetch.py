@@ -296,29 +296,29 @@ class Fetch:
 
     def _converted(self, reads: list[Read]) -> Generator[None, None, FetchResponse]:
         """Convert the records. When the budget is used up, further partitions get none."""
-        context = self.context
-        magic = 0 if context.api_version < TIMESTAMPS_SINCE else 1
         budget = DecodingBudget(CONVERTED_RECORDS_MAX, CONTENT_MAX_BYTES, SLICE_RECORDS)
         converted = []
         for requested, read in zip(self._requested, reads, strict=True):
-            fetch, data = requested.fetch, read.data
-            if data.records:
-                try:
-                    records = (
-                        b""
-                        if budget.is_used_up
-                        else (yield from conversion(data.records, fetch.fetch_offset, magic=magic, budget=budget))
-                    )
-                except UNREADABLE as error:
-                    read = _not_compressed_for(fetch, context, error_of_read(error, requested.topic, fetch.partition))
-                else:
-                    read = (
-                        _not_compressed_for(fetch, context)
-                        if records is None
-                        else read._replace(data=data.replace(records=records))
-                    )
-            converted.append(read)
+            if read.data.records:
+                converted.append((yield from self._converted_read(requested, read, read.data.records, budget)))
+            else:
+                converted.append(read)
         return self._response(converted)
+
+    def _converted_read(
+        self, requested: RequestedPartition, read: Read, batches: bytes, budget: DecodingBudget
+    ) -> Generator[None, None, Read]:
+        fetch, context = requested.fetch, self.context
+        if budget.is_used_up:
+            return read._replace(data=read.data.replace(records=b""))
+        magic = 0 if context.api_version < TIMESTAMPS_SINCE else 1
+        try:
+            records = yield from conversion(batches, fetch.fetch_offset, magic=magic, budget=budget)
+        except UNREADABLE as error:
+            return _not_compressed_for(fetch, context, error_of_read(error, requested.topic, fetch.partition))
+        if records is None:
+            return _not_compressed_for(fetch, context)
+        return read._replace(data=read.data.replace(records=records))
 
     def _response(self, reads: list[Read]) -> FetchResponse:
         session = self._session
@@ -473,7 +473,7 @@ def _records(
     if end_offset is not None and partition.data.known_transactions.aborted_since(fetch.fetch_offset):
         # No records come without the aborted transactions among them.
         limit = min(limit, max(0, budget.aborted_left) * ABORTED_MIN_BYTES)
-        min_one_batch = min_one_batch and limit > 0
+        min_one_batch = min_one_batch and budget.aborted_left > 0
     records = partition.data.read(fetch.fetch_offset, limit, min_one_batch=min_one_batch, end_offset=end_offset)
     if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
         # Before v3 a batch that is too large is truncated, and the client fetches again with a larger limit.

@@ -77,7 +77,7 @@ NO_SECURITY = ListenerSecurity()
 
 
 class ListeningSocket:
-    """A listening socket in the event loop. It owns the socket; `close` closes it."""
+    """A listening socket in the event loop. It belongs to the node's listener, which closes it behind `close`."""
 
     __slots__ = ("_accept", "_loop", "_nursery", "_scope", "_socket")
 
@@ -115,11 +115,9 @@ class ListeningSocket:
             self._loop.poller.modify(self._socket.fileno(), READ)
 
     def close(self) -> None:
-        """Accept no more connections; the kernel resets those that wait. May be called again."""
+        """Accept no more connections."""
         self._scope.cancel()
-        if self._socket.fileno() >= 0:
-            self._loop.remove(self._socket.fileno())
-            self._socket.close()
+        self._loop.remove(self._socket.fileno())
 
 
 class Acceptor:
@@ -141,7 +139,7 @@ class Acceptor:
         self._newest_descriptor = 0
         """That of the connection that was accepted last."""
 
-    def accept(self, listener: NodeListener, name: str) -> Callable[[], Awaitable[object]] | None:
+    def _accept(self, listener: NodeListener, name: str) -> Callable[[], Awaitable[object]] | None:
         """Accept connections that wait at a node's listener with this name.
 
         Return what to wait for before more can be accepted; None: nothing.
@@ -165,7 +163,7 @@ class Acceptor:
     def watch(self, listener: NodeListener, nursery: trio.Nursery) -> None:
         """Accept a node's connections from now on, until it stops listening."""
         for name, sock in listener.sockets.items():
-            accept = partial(self.accept, listener, name)
+            accept = partial(self._accept, listener, name)
             listener.listening.append(ListeningSocket(self._loop, nursery, sock, accept))
 
     def _check_descriptors(self, sock: socket.socket) -> None:

@@ -132,7 +132,7 @@ class NodeListener:
         for listening in self.listening:
             listening.close()
         self.listening.clear()
-        for sock in self.sockets.values():  # after `refuse`, none is in the loop
+        for sock in self.sockets.values():
             sock.close()
 
     def refuse(self) -> None:
