@@ -88,6 +88,16 @@ def in_slices(steps: Generator[None, None, R], now_ms: int) -> R | DelayedOperat
     return at_turn(lambda: in_slices(steps, now_ms), now_ms)
 
 
+def at_once(steps: Generator[None, None, T]) -> T:
+    """Do all steps of a computation; return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
 class LargeResponse(NamedTuple):
     """A response that is made and encoded in slices, each at a turn; `lazily` makes its arrays."""
 

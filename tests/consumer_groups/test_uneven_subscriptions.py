@@ -6,7 +6,7 @@ import pytest
 
 from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
 from kproto_server.coordinator.consumer_groups.uneven_subscriptions import assign_evenly
-from kproto_server.coordinator.epoch_groups.assigning import at_once
+from kproto_server.deferred import at_once
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.record_transcripts import new_kproto
 from tests.consumer_groups.transcripts import MIXED_SETTINGS_SINCE_4_3, SETTINGS, TOPICS

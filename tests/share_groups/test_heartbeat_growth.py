@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
-from kproto_server.coordinator.epoch_groups.assigning import at_once
-from kproto_server.deferred import DelayedOperation
+from kproto_server.deferred import DelayedOperation, at_once
 from kproto_server.share_groups import members
 from kproto_server.share_groups.assignor import assign
 from kproto_server.share_groups.data import TopicPartitions

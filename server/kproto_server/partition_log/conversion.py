@@ -10,6 +10,7 @@ from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import NO_TIMESTAMP
 from kproto.runtime import UNLIMITED
+from kproto_server.deferred import at_once
 from kproto_server.partition_log.decoding import BATCH_COST, DecodingBudget, decoded
 
 if TYPE_CHECKING:
@@ -21,13 +22,7 @@ if TYPE_CHECKING:
 
 def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes | None:
     """Return batches as message sets, as `conversion` does, without a limit."""
-    steps = conversion(batches, offset, magic=magic, budget=DecodingBudget(UNLIMITED, UNLIMITED, UNLIMITED))
-    try:
-        next(steps)
-    except StopIteration as end:
-        converted: bytes | None = end.value
-        return converted
-    raise AssertionError("there is one slice")
+    return at_once(conversion(batches, offset, magic=magic, budget=DecodingBudget(UNLIMITED, UNLIMITED, UNLIMITED)))
 
 
 def conversion(

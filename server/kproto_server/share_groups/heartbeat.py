@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
-from kproto_server.coordinator.epoch_groups.assigning import assign_later, at_once
+from kproto_server.coordinator.epoch_groups.assigning import assign_later
 from kproto_server.coordinator.epoch_groups.group import SESSION
 from kproto_server.coordinator.epoch_groups.lookup import unknown_member
 from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH, LEAVE_EPOCH, problem_of_ids
+from kproto_server.deferred import at_once
 from kproto_server.share_groups.data import ShareMember, shared_topics
 from kproto_server.share_groups.group import ShareGroup
 

@@ -10,8 +10,9 @@ from kproto_server.coordinator.consumer_groups.assignor_input import MemberSpec
 from kproto_server.coordinator.consumer_groups.assignors import assign, changed_targets
 from kproto_server.coordinator.consumer_groups.data import subscribed_topics, topics_of
 from kproto_server.coordinator.consumer_groups.limits import TOPICS_REFRESH_MS
-from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, Pace, assign_later, at_once
+from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, Pace, assign_later
 from kproto_server.coordinator.subscribed_topics import metadata_hash
+from kproto_server.deferred import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable

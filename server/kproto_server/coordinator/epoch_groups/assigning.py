@@ -8,7 +8,7 @@ has another epoch by then, the next heartbeat begins again. Members get their ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kproto_server.clock import Steps
 from kproto_server.coordinator.epoch_groups.writing import write
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.epoch_groups.group import EpochGroup
-
-T = TypeVar("T")
 
 SIZE_MAX = 5_000
 """Topics and partitions of an assignment that is computed at once, counted for each member: about 15 ms."""
@@ -40,16 +38,6 @@ class Pace:
             return False
         self._left = STEP_SIZE
         return True
-
-
-def at_once(steps: Generator[None, None, T]) -> T:
-    """Do all steps of a computation; return its result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 def assign_later(

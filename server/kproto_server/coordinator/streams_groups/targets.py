@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, assign_later, at_once
+from kproto_server.coordinator.epoch_groups.assigning import SIZE_MAX, assign_later
 from kproto_server.coordinator.streams_groups.assignor import TASK_SIZE, MemberSpec, assign
 from kproto_server.coordinator.streams_groups.data import NO_TASKS, TaskSets
 from kproto_server.coordinator.streams_groups.group import NO_OFFSETS
 from kproto_server.coordinator.streams_groups.statuses import INITIAL_DELAY, INTERVAL
 from kproto_server.coordinator.streams_groups.version_behavior import behavior_of
+from kproto_server.deferred import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
