@@ -29,10 +29,10 @@ from kproto.records.record import Record, decode_in_pieces, decode_records, enco
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_record_batch
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
-from kproto_server.handlers import k01_fetch, k02_list_offsets
+from kproto_server.handlers import k01_fetch
 from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, CONVERTED_RECORDS_MAX
 from kproto_server.observation.observe import Observations
-from kproto_server.partition_log import decoding
+from kproto_server.partition_log import decoding, lookup
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, PIECE_RECORDS
 from kproto_server.partition_log.partition_data import PartitionData
@@ -235,10 +235,10 @@ def test_timestamps_are_looked_up_within_a_budget(monkeypatch: pytest.MonkeyPatc
     """Special timestamps decode nothing."""
     records = [record._replace(timestamp=9, value=bytes(1000)) for record in numbered(10)]
     late = ErrorCode.REQUEST_TIMED_OUT
-    monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 15)
+    monkeypatch.setattr(lookup, "DECODED_RECORDS_MAX", 15)
     assert looked_up(broker_with(build_record_batch(records)), 9, 8, 7, -1) == [0, 0, late, 0]
-    monkeypatch.setattr(k02_list_offsets, "DECODED_RECORDS_MAX", 1000)
-    monkeypatch.setattr(k02_list_offsets, "DECODED_CONTENT_MAX_BYTES", 15_000)
+    monkeypatch.setattr(lookup, "DECODED_RECORDS_MAX", 1000)
+    monkeypatch.setattr(lookup, "DECODED_CONTENT_MAX_BYTES", 15_000)
     compressed = broker_with(build_record_batch(records, compression=Compression.GZIP))
     assert looked_up(compressed, 9, 8, 7, -1) == [0, 0, late, 0]
 

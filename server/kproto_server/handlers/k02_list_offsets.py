@@ -15,20 +15,18 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from kproto.records.batches import read_batches
-from kproto.records.record_batch import RecordBatch
 from kproto_server.deferred import CloseConnection, in_slices
 from kproto_server.handlers._partitions import leader_error, make_records
 from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
-from kproto_server.partition_log.decoding import DecodingBudget, decoded
+from kproto_server.partition_log.lookup import lookup_budget, record_at
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from kproto.records.record import Record
     from kproto_server.cluster.topics import Partition
     from kproto_server.deferred import DelayedOperation
+    from kproto_server.partition_log.decoding import DecodingBudget
     from kproto_server.requests.context import RequestContext
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -52,12 +50,6 @@ NONE_FOUND = -1
 NO_EPOCH = -1
 
 ISOLATION_LEVELS = (0, 1)
-SLICE_RECORDS = 10_000
-"""Records that are decoded before other connections are served: 10 to 20 ms."""
-DECODED_RECORDS_MAX = 1_000_000
-DECODED_CONTENT_MAX_BYTES = 128 << 20
-"""What a request may have decoded at most, to look up timestamps; further partitions get REQUEST_TIMED_OUT, to which
-clients respond with another request."""
 
 
 class FoundOffset(NamedTuple):
@@ -102,7 +94,7 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
 
 def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[None, None, ListOffsetsResponse]:
     yield from make_records([topic.name for topic in request.topics], context)
-    budget = DecodingBudget(DECODED_RECORDS_MAX, DECODED_CONTENT_MAX_BYTES, SLICE_RECORDS)
+    budget = lookup_budget()
     topics = []
     found: Found = {}
     for topic in request.topics:
@@ -169,7 +161,7 @@ def _partition(
         found = yield from _find_offset(partition, requested.timestamp, end_offset, context, budget)
     except UNREADABLE as unreadable:
         return _refused(requested.partition_index, error_of_read(unreadable, topic_name, requested.partition_index))
-    if found is None:
+    if found is None:  # the client asks again
         return _refused(requested.partition_index, ErrorCode.REQUEST_TIMED_OUT)
     return ListOffsetsPartitionResponse(
         partition_index=requested.partition_index,
@@ -213,42 +205,11 @@ def _find_offset(
         return FoundOffset()
     if budget.is_used_up:
         return None
-    if is_special and timestamp == MAX_TIMESTAMP:
-        found = yield from _of_record(partition, partition.data.batch_of_greatest_timestamp(), None, budget)
-    else:
-        found = yield from _of_record(partition, partition.data.batch_at_time(timestamp), timestamp, budget)
-    return found if found.offset < end_offset else FoundOffset()
-
-
-def _of_record(
-    partition: Partition, encoded: bytes | None, timestamp: int | None, budget: DecodingBudget
-) -> Generator[None, None, FoundOffset]:
-    """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp.
-
-    As in Kafka, markers of transactions are records, too.
-    """
-    if encoded is None:
-        return FoundOffset()
+    is_greatest = is_special and timestamp == MAX_TIMESTAMP
     offsets = range(partition.log_start_offset, partition.high_watermark)
-    greatest: Record | None = None
-    for batch in read_batches(encoded):
-        greatest_of_batch = batch.header.max_timestamp if isinstance(batch, RecordBatch) else None
-        for records in decoded(batch, budget):
-            for record in records:
-                if record.offset not in offsets:
-                    continue
-                if timestamp is not None and record.timestamp >= timestamp:
-                    return _found(partition, record)
-                if timestamp is None and (greatest is None or record.timestamp > greatest.timestamp):
-                    greatest = record
-                    if record.timestamp == greatest_of_batch:
-                        return _found(partition, record)
-            if budget.ends_slice():
-                yield
-    return FoundOffset() if greatest is None else _found(partition, greatest)
-
-
-def _found(partition: Partition, record: Record) -> FoundOffset:
+    record = yield from record_at(partition.data, None if is_greatest else timestamp, offsets, budget)
+    if record is None or record.offset >= end_offset:
+        return FoundOffset()
     return FoundOffset(record.offset, partition.data.epoch_at(record.offset), record.timestamp)
 
 
