@@ -196,7 +196,7 @@ class Group:
     def add_member(self, member: Member) -> None:
         """Add a member; the first member leads."""
         self.members[member.member_id] = member
-        self._count_protocols(member, 1)
+        self._add_protocols(member)
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
         if self.leader_id is None:
@@ -220,6 +220,11 @@ class Group:
             return
         self._count_protocols(member, -1)
         member.protocols = protocols
+        self._add_protocols(member)
+
+    def _add_protocols(self, member: Member) -> None:
+        for _, metadata in member.protocols:
+            hash(metadata)  # kept by the bytes: hashing those of all members at once, to find equal ones, takes long
         self._count_protocols(member, 1)
 
     def _count_protocols(self, member: Member, number: int) -> None:

@@ -321,6 +321,19 @@ def test_subscribed_topics_come_from_the_members() -> None:
     assert connect.group.subscribed_topics is None
 
 
+@pytest.mark.parametrize(("topics_max", "is_known"), [(4, True), (3, False)])
+def test_few_subscribed_topics_of_all_members_are_read(
+    monkeypatch: pytest.MonkeyPatch, topics_max: int, is_known: bool
+) -> None:
+    """EX-22; equal subscriptions count once."""
+    monkeypatch.setattr("kproto_server.coordinator.membership.protocols.SUBSCRIBED_TOPICS_MAX", topics_max)
+    driver = GroupDriver()
+    for topics in (("t", "u"), ("t", "u"), ("v", "w")):
+        metadata = encode_member_data(ConsumerProtocolSubscription(topics=topics), 3)
+        driver.join(protocols=(("range", metadata),), settle=topics[0] == "v")
+    assert driver.group.subscribed_topics == (frozenset("tuvw") if is_known else None)
+
+
 @pytest.mark.parametrize("kafka_version", ["0.9", "0.11", "1.1", "4.4"])
 def test_a_first_member_without_protocols_is_rejected(kafka_version: str) -> None:
     """GP-13."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group, Protocols
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
-SUBSCRIBED_TOPICS_MAX = 25_000
-"""Topics of one member's subscription that are read; metadata with more counts as no consumer's."""
+SUBSCRIBED_TOPICS_MAX = 200_000
+"""Topics of different subscriptions that are read, 30 ms; metadata with more counts as no consumer's."""
 
 
 def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, behavior: CoordinatorBehavior) -> bool:
@@ -58,8 +58,10 @@ def subscribed_topics_of(group: Group) -> frozenset[str] | None:
 def _topics(subscriptions: Iterable[bytes]) -> Iterable[str]:
     """Yield the topics of subscriptions. Version 0 decodes all versions: the later ones only add fields at the end."""
     decode = message_codec(ConsumerProtocolSubscription, 0).decode
+    topics_left = SUBSCRIBED_TOPICS_MAX
     for data in subscriptions:
         if len(data) < PREFIX_SIZE:
             raise DecodeError("ConsumerProtocolSubscription", 0, "truncated before its version")
-        subscription, _ = decode(data, PREFIX_SIZE, SUBSCRIBED_TOPICS_MAX)
+        subscription, _ = decode(data, PREFIX_SIZE, topics_left)
+        topics_left -= len(subscription.topics)
         yield from subscription.topics
