@@ -170,6 +170,21 @@ def dead_letters_have_the_records(sharers: Sharers) -> None:
 
 
 @CONFIG_SCRIPTS.add
+def dead_letters_fill_batches(sharers: Sharers) -> None:
+    """Up to `max.message.bytes`; a record that is larger is written without its contents."""
+    sharers.create()
+    sharers.create("q", prefix="dlq.", errors_deadletterqueue_group_enable="true", max_message_bytes="2000")
+    _set_queue(sharers, copies=True)
+    sharers.produce_values(700, 700, 3_000, 100, 100, 1_500, 700)
+    sharers.join("A")
+    sharers.fetch("A", 0, wait_ms=300)
+    sharers.acknowledge("A", {0: [(0, 6, [REJECT])]})
+    sharers.pass_time(500)
+    sharers.read_letter_sizes("dlq.", "q")
+    sharers.describe_offsets()
+
+
+@CONFIG_SCRIPTS.add
 def dead_letters_without_a_topic(sharers: Sharers) -> None:
     sharers.create()
     _set_queue(sharers)

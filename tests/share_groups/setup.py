@@ -23,7 +23,7 @@ from kproto.messages.k44_incremental_alter_configs import (
 )
 from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
 from kproto.records.batch_header import TRANSACTIONAL
-from kproto.records.record import Record
+from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import build_record_batch
 from tests.membership.members import Transport
 
@@ -108,6 +108,12 @@ class Setup:
         """Produce batches with these numbers of records."""
         for count in counts:
             self._write(build_record_batch(_records(count)), topic, partition)
+
+    def produce_values(self, *sizes: int, topic: str = "t") -> None:
+        """Produce batches of one record each, whose values have these sizes."""
+        for size in sizes:
+            headers = (RecordHeader("h", b"x"),)
+            self._write(build_record_batch([Record(b"k", bytes(size), headers=headers, offset=0)]), topic, 0)
 
     def begin_transaction(self, producer: str, *counts: int, topic: str = "t", partition: int = 0) -> None:
         """Produce batches with these numbers of records in a new transaction."""

@@ -42,7 +42,7 @@ from kproto.messages.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
 )
-from kproto.records.batches import batch_end, first_offset, last_offset, read_records
+from kproto.records.batches import batch_end, first_offset, last_offset, read_batches, read_records
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.membership.members import Step, Transport
 from tests.share_groups.setup import Setup
@@ -247,19 +247,28 @@ class Sharers(Setup):
 
     def read_letters(self, prefix: str, topic: str) -> None:
         """Read all records of a topic, with their headers."""
-        part = FetchRequestPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-        request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            topics=(FetchRequestTopic(topic=prefix + self.full(topic), partitions=(part,)),),
-        )
-        found = self._ask(request, 12).responses[0].partitions[0]
         letters = []
-        for record in read_records(found.records):
+        for record in read_records(self._read_all(prefix + self.full(topic))):
             headers = [f"{name}: {(value or b'').decode()}" for name, value in record.headers]
             letters.append([repr(record.key), repr(record.value), *headers])
         self.steps.append(Step("dead letters", {"queue": [self.as_json(str(one)) for one in letters]}))
+
+    def read_letter_sizes(self, prefix: str, topic: str) -> None:
+        """Read the sizes of the values of a topic, and its headers' names, by batch."""
+        sizes = []
+        for batch in read_batches(self._read_all(prefix + self.full(topic))):
+            for record in batch.records():
+                names = [name for name, _ in record.headers]
+                sizes.append([batch.base_offset, repr(record.key), len(record.value or b""), *names])
+        self.steps.append(Step("dead letters by size", {"queue": [str(one) for one in sizes]}))
+
+    def _read_all(self, topic: str) -> bytes:
+        part = FetchRequestPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            replica_id=-1, max_wait_ms=0, min_bytes=0, topics=(FetchRequestTopic(topic=topic, partitions=(part,)),)
+        )
+        records: bytes = self._ask(request, 12).responses[0].partitions[0].records
+        return records
 
     def pass_time(self, duration_ms: int) -> None:
         self._transport.pass_time(duration_ms)

@@ -26,8 +26,10 @@ from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_sli
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
 from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
+from kproto_server.partition_log.lookup import lookup_budget
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
 from kproto_server.share_groups.log_batches import aborted_spans, fetched_batches, sliced
+from kproto_server.share_groups.partitions import LoadedPartition
 from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from kproto_server.share_groups.share_states import SharePartitionKey
 
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.topics import Partition
     from kproto_server.deferred import DeferredResponse
+    from kproto_server.partition_log.decoding import DecodingBudget
     from kproto_server.requests.context import RequestContext
-    from kproto_server.share_groups.partitions import LoadedPartition, Outcome
+    from kproto_server.share_groups.partitions import Outcome
     from kproto_server.share_groups.sessions import ShareSession
 
 NO_EPOCH = -1
@@ -144,8 +147,9 @@ class _Fetch:
 
     def steps(self) -> Generator[None, None, ShareFetchResponse | DelayedOperation | DeferredResponse]:
         """Load the partitions of the session in slices, and return the response or the operation that waits."""
+        budget = lookup_budget()
         for number, one in enumerate(self._rotated(), start=1):
-            self._load(one)
+            yield from self._load(one, budget)
             if number % SLICE_PARTITIONS == 0:
                 yield
         request = self._request
@@ -160,7 +164,7 @@ class _Fetch:
         yield from partitions[start:]
         yield from partitions[:start]
 
-    def _load(self, one: TopicIdPartition) -> None:
+    def _load(self, one: TopicIdPartition, budget: DecodingBudget) -> Generator[None, None, None]:
         context = self._context
         outcome = self._outcomes.get(one)
         if outcome is not None and outcome.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
@@ -179,14 +183,17 @@ class _Fetch:
                 return
         if topic is not None and partition is not None and not error:
             key = SharePartitionKey(self._session.group_id, *one)
-            try:
-                loaded = context.share_groups.partitions.load(key, topic, partition, context.now_ms)
-            except UNREADABLE as unreadable:
-                loaded = error_of_read(unreadable, topic.name, one.partition)
-            if not isinstance(loaded, ErrorCode):
-                self._loaded[one] = loaded, partition
+            partitions = context.share_groups.partitions
+            found: LoadedPartition | ErrorCode | None = partitions.known(key)
+            if found is None:
+                try:
+                    found = yield from partitions.load(key, partition, context.now_ms, budget)
+                except UNREADABLE as unreadable:
+                    found = error_of_read(unreadable, topic.name, one.partition)
+            if isinstance(found, LoadedPartition):
+                self._loaded[one] = found, partition
                 return
-            error = loaded
+            error = ErrorCode.NONE if found is None else found  # None: the next request loads it
         self._errors[one] = _failed(one.partition, error, partition)
 
     def _unload(self, one: TopicIdPartition, unreadable: Exception) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.batches import read_batch
 from kproto_server.configuration.durations import duration_ms
 from kproto_server.configuration.group_configs import BY_DURATION, DEAD_LETTER_TOPIC, EARLIEST, LATEST
+from kproto_server.partition_log.lookup import record_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from kproto_server.configuration.settings import Settings
+    from kproto_server.partition_log.decoding import DecodingBudget
     from kproto_server.partition_log.partition_data import PartitionData
 
 READ_COMMITTED = "read_committed"
@@ -42,24 +43,21 @@ class GroupSettings(NamedTuple):
     def reads_committed(self) -> bool:
         return self.isolation_level == READ_COMMITTED
 
-    def reset_offset(self, data: PartitionData, now_ms: int) -> int | None:
-        """Return the first offset that a new share group reads in a partition; None: no record is new enough."""
+    def reset_offset(
+        self, data: PartitionData, now_ms: int, budget: DecodingBudget
+    ) -> Generator[None, None, int | None]:
+        """Return the first offset that a new share group reads in a partition; None: no record is new enough.
+
+        Raises:
+            DecodeError: records cannot be read whose times decide; MissingPackage and OSError as `record_at`.
+        """
         if self.auto_offset_reset == EARLIEST:
             return data.start_offset
-        if self.auto_offset_reset.startswith(BY_DURATION):
-            return offset_at_time(data, now_ms - (duration_ms(self.auto_offset_reset.removeprefix(BY_DURATION)) or 0))
-        return data.next_offset
-
-
-def offset_at_time(data: PartitionData, timestamp_ms: int) -> int | None:
-    """Return the offset of the first record of a time or a later one; None if there is none."""
-    batch = data.batch_at_time(timestamp_ms)
-    found = None if batch is None else read_batch(batch)
-    if found is None:
-        return None
-    records = (record for record in found[0].records() if record.timestamp >= timestamp_ms)
-    first = next(records, None)
-    return None if first is None else max(data.start_offset, first.offset)
+        if not self.auto_offset_reset.startswith(BY_DURATION):
+            return data.next_offset
+        since_ms = now_ms - (duration_ms(self.auto_offset_reset.removeprefix(BY_DURATION)) or 0)
+        record = yield from record_at(data, since_ms, range(data.start_offset, data.next_offset), budget)
+        return None if record is None else max(data.start_offset, record.offset)
 
 
 @lru_cache(maxsize=16)

@@ -12,23 +12,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto_server.share_groups.in_flight import RecordState, StateBatch
+from kproto.runtime import UNLIMITED
+from kproto_server.clock import Steps
+from kproto_server.partition_log.decoding import DecodingBudget
 from kproto_server.share_groups.share_partition import Refused, SharePartition, Transition
 from kproto_server.share_groups.share_states import NO_OFFSET, SharePartitionKey, StateWrite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
     from kproto_server.clock import Clock, Timer
     from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.cluster.topics import Partition
     from kproto_server.share_groups.dead_letters import DeadLetters
     from kproto_server.share_groups.group_settings import GroupSettings
+    from kproto_server.share_groups.in_flight import StateBatch
     from kproto_server.share_groups.share_partition import Acknowledgement
     from kproto_server.share_groups.state_store import ShareStateStore
     from kproto_server.share_groups.version_behavior import ShareBehavior
 
 WRITE_FAILED = "Error in write state RPC. "
+STEP_RECORDS = 1_000
+"""Records for dead letter queues that are written before clients are served: 10 to 20 ms."""
 FENCED = (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
 """Errors of the share coordinator that end the use of a share partition."""
 MEMBERS_ERRORS: dict[int, ErrorCode] = {
@@ -102,28 +107,44 @@ class SharePartitions:
         self._behavior = behavior
         self._dead_letters = dead_letters
         self._loaded: dict[SharePartitionKey, LoadedPartition] = {}
+        self._with_dead: dict[SharePartitionKey, LoadedPartition] = {}
+        """Those that have records for the dead letter queue."""
+        self._steps = Steps(clock)
+        """Of writing them."""
+        self._is_archiving = False
 
     def load(
-        self, key: SharePartitionKey, topic: Topic, partition: Partition, now_ms: int
-    ) -> LoadedPartition | ErrorCode:
-        """Return a share partition for its group's members, or why it cannot be used."""
-        known = self.known(key)
-        if known is not None:
-            return known
+        self, key: SharePartitionKey, partition: Partition, now_ms: int, budget: DecodingBudget
+    ) -> Generator[None, None, LoadedPartition | ErrorCode | None]:
+        """Load a share partition; return it, or why it cannot be used. Yields between slices.
+
+        None: the budget was used up before, or another request has loaded it meanwhile; a later call returns it.
+
+        Raises:
+            DecodeError: records cannot be read whose times decide where the group begins.
+            MissingPackage: their compression needs a package that is not installed.
+            OSError: the file cannot be read.
+        """
+        settings = self._settings_of(key.group_id)
+        reset_offset = None
+        if not self._store.has_start_offset(key):
+            if budget.is_used_up:
+                return None
+            reset_offset = yield from settings.reset_offset(partition.data, now_ms, budget)
+            if self.known(key) is not None:
+                return None
         error = self._store.error(key, now_ms)
         if error:
             return error
         refusal = self._store.read_refusal(key, partition.leader_epoch)
         if refusal is not None:
             return MEMBERS_ERRORS.get(refusal.error, ErrorCode.UNKNOWN_SERVER_ERROR)
-        settings = self._settings_of(key.group_id)
         state = self._store.read(key, partition.leader_epoch, now_ms, lambda error: None)
         start_offset = state.start_offset
         if start_offset == NO_OFFSET:
-            found_offset = settings.reset_offset(partition.data, now_ms)
-            if found_offset is None:
+            if reset_offset is None:
                 return ErrorCode.OFFSET_NOT_AVAILABLE
-            start_offset = found_offset
+            start_offset = reset_offset
         share = SharePartition(start_offset, settings.delivery_count_max, settings.in_flight_max)
         share.restore(state.batches)
         made = self._loaded[key] = LoadedPartition(key, share, state.state_epoch, partition.leader_epoch)
@@ -162,6 +183,10 @@ class SharePartitions:
         """Forget the share partitions of some topics; None: all."""
         for key in [key for key in self._loaded if topic_ids is None or key.topic_id in topic_ids]:
             self.drop(key)
+        if topic_ids is None:
+            self._with_dead.clear()
+            self._steps.stop()
+            self._is_archiving = False
 
     def acknowledge(
         self, key: SharePartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
@@ -239,20 +264,36 @@ class SharePartitions:
             found.notify_waiters()
 
     def _write_dead_letters(self, found: LoadedPartition) -> None:
-        """Write records that are Archiving to the dead letter queue, and archive them.
+        """Have records that are Archiving written to the dead letter queue, and archived, in steps."""
+        if found.share.has_dead:
+            self._with_dead[found.key] = found
+            if not self._is_archiving:
+                self._is_archiving = True
+                self._steps.begin(self._archive_steps())
 
-        The log gets both in this order, so each archived record is in the queue.
+    def _archive_steps(self) -> Iterator[None]:
+        budget = DecodingBudget(UNLIMITED, UNLIMITED, STEP_RECORDS)
+        while self._with_dead:
+            yield from self._archive_dead(self._with_dead.pop(next(iter(self._with_dead))), budget)
+        self._is_archiving = False
+
+    def _archive_dead(self, found: LoadedPartition, budget: DecodingBudget) -> Iterator[None]:
+        """Write records to the dead letter queue, and archive them.
+
+        The log gets both in this order, so each archived record is in the queue. If the share partition is dropped
+        meanwhile, they are written again when it is loaded.
         """
-        dead = found.share.take_dead()
-        queue = self._dead_letters() if dead else None
-        now_ms = self._clock.now_ms()
-        for batch in dead:
-            if queue is not None:
-                queue.write(found.key, batch, self._settings_of(found.key.group_id), now_ms)
-            archived = StateBatch(batch.first_offset, batch.last_offset, RecordState.ARCHIVED, batch.delivery_count)
-            self._store.write(found.key, _state_write(found, [archived]), now_ms, lambda error: None)
-        if dead and found.share.move_start():
-            found.notify_waiters()
+        dead, queue = found.share.dead(), self._dead_letters()
+        if queue is not None:
+            for _ in queue.write(found.key, dead, self._settings_of(found.key.group_id), budget):
+                yield
+                if self._loaded.get(found.key) is not found:
+                    return
+        archived = found.share.archive_dead(dead)
+        if archived:
+            self._store.write(found.key, _state_write(found, archived), self._clock.now_ms(), lambda error: None)
+            if found.share.move_start():
+                found.notify_waiters()
 
 
 def _state_write(found: LoadedPartition, batches: Iterable[StateBatch]) -> StateWrite:

@@ -70,7 +70,7 @@ class ShareGroups:
         if self._dead_letters is None:
             from kproto_server.share_groups.dead_letters import DeadLetters
 
-            self._dead_letters = DeadLetters(self._cluster, self._settings, self._log_manager)
+            self._dead_letters = DeadLetters(self._cluster, self._groups.clock, self._settings, self._log_manager)
         return self._dead_letters
 
     def settings_of(self, group_id: str) -> GroupSettings:

@@ -61,6 +61,8 @@ class DeadBatch(NamedTuple):
     delivery_count: int
     is_rejected: bool
     """Whether a member has rejected them; or they were delivered too often."""
+    delivery: Delivery
+    """Their state."""
 
 
 class Transition:
@@ -253,20 +255,31 @@ class SharePartition(InFlightRecords):
             return RecordState.ARCHIVED
         return self._state_after(RecordState.AVAILABLE, delivery)
 
-    def take_dead(self) -> list[DeadBatch]:
-        """Archive the records that go to the dead letter queue, and return them."""
-        found: list[DeadBatch] = []
-        if self.has_dead:
-            self.note_dead(has_dead=False)
-            for batch in self.in_flight():
-                for first, last, delivery in batch.deliveries():
-                    if delivery.state is RecordState.ARCHIVING and delivery.is_changing:
-                        self.note_dead()
-                    elif delivery.state is RecordState.ARCHIVING:
-                        delivery.archive()
-                        self.note_done(self.counted(first, last))
-                        found.append(DeadBatch(first, last, delivery.count, delivery.is_rejected))
-        return found
+    def dead(self) -> list[DeadBatch]:
+        """Return the records that go to the dead letter queue: those that are stored as Archiving."""
+        return [
+            DeadBatch(first, last, delivery.count, delivery.is_rejected, delivery)
+            for batch in self.in_flight()
+            for first, last, delivery in batch.deliveries()
+            if delivery.state is RecordState.ARCHIVING and not delivery.is_changing
+        ]
+
+    def archive_dead(self, dead: Iterable[DeadBatch]) -> list[StateBatch]:
+        """Archive records that are in the dead letter queue; return what has to be stored.
+
+        Others that are Archiving by now have their turn later, as have those that share a state no longer.
+        """
+        written, archived = {one.delivery for one in dead}, []
+        self.note_dead(has_dead=False)
+        for batch in self.in_flight():
+            for first, last, delivery in batch.deliveries():
+                if delivery in written:
+                    delivery.archive()
+                    self.note_done(self.counted(first, last))
+                    archived.append(StateBatch(first, last, delivery.state, delivery.count))
+                elif delivery.state is RecordState.ARCHIVING:
+                    self.note_dead()
+        return archived
 
     def complete(self, transition: Transition, *, commit: bool, now_ms: int) -> None:
         """End changes that have begun: what is stored remains, anything else is rolled back."""

@@ -15,6 +15,7 @@ from kproto_server.coordinator.change_log import STORAGE_ERROR
 from kproto_server.deferred import NO_RESPONSE
 from kproto_server.share_groups.share_states import (
     NO_EPOCH,
+    NO_OFFSET,
     SharePartitionKey,
     ShareState,
     StateWrite,
@@ -114,6 +115,11 @@ class ShareStateStore:
             write = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.done_count, ())
             self._write(key, state, write, now_ms, settle, is_new_leader=True)
         return state
+
+    def has_start_offset(self, key: SharePartitionKey) -> bool:
+        """Return whether a state has a start offset, so that no fetch has to choose one."""
+        state = self._latest(key)
+        return state is not None and state.start_offset != NO_OFFSET
 
     def write_refusal(self, key: SharePartitionKey, write: StateWrite) -> Refusal | None:
         """Return why a write is refused; None if it is not."""
