@@ -112,6 +112,46 @@ def test_server_properties_have_the_mechanisms_and_the_users_of_sasl(tmp_path: P
         assert "listener.name.client.plain.sasl.jaas.config" in ended(process)
 
 
+def test_listeners_of_server_properties_may_differ(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(
+        SECURED_PROPERTIES.replace("INTERNAL:PLAINTEXT", "INTERNAL:SASL_PLAINTEXT")
+        + "listener.name.internal.sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN\n"
+        "listener.name.controller.sasl.enabled.mechanisms=PLAIN\n"
+        "listener.name.client.ssl.keystore.location=missing.p12\n"
+    )
+    with kproto_started("serve", "--config", str(config)) as process:
+        internal = f"127.0.0.1:{port_of(process)}"
+        client = line_of(process).rpartition(" ")[2]
+        assert line_of(process) == "kproto: security protocol SASL_PLAINTEXT"
+        assert "sasl.username=carol" in settings_of_clients(process)
+        assert logged_in(internal, "carol", "carol-secret")
+        assert logged_in(internal, "carol", "carol-secret", "SCRAM-SHA-256")
+        assert not logged_in(internal, "alice", "alice-secret")
+        assert logged_in(client, "alice", "alice-secret")
+        assert not logged_in(client, "carol", "carol-secret")
+        err = ended(process)
+    ignored = "listener.name.client.ssl.keystore.location, listener.name.controller.sasl.enabled.mechanisms"
+    assert err.splitlines()[0] == (
+        f"kproto serve: --config {config}: these settings mean nothing here: process.roles, {ignored}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "fault"),
+    [
+        ("listener.name.inside.ssl.client.auth=required", "listener.name.inside.ssl.client.auth: no such listener: "),
+        ("listener.name.plaintext.ssl.keystore.location=a.p12", "needs TLS: give tls (auto), too"),
+        ("listener.name.plaintext.sasl.enabled.mechanisms=PLAIN", "needs SASL: give sasl, too"),
+    ],
+)
+def test_settings_of_listeners_that_cannot_act_are_refused(setting: str, fault: str) -> None:
+    done = kproto("serve", "--port", "0", "--set", setting)
+    assert done.returncode == 2
+    assert fault in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def settings_of_clients(process: Process) -> str:
     """Return what is printed before the settings of the last client."""
     lines = []

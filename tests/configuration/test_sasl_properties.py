@@ -53,22 +53,27 @@ def test_the_mechanisms_of_a_listener_take_precedence() -> None:
     assert sasl_properties({}, ["CLIENT"]).mechanisms == ()
 
 
-def test_listeners_that_differ_are_refused() -> None:
+def test_listeners_may_differ() -> None:
+    """The first listener's are those of all; a listener without users of its own has the first ones."""
     properties = {
         "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.other.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.other.sasl.enabled.mechanisms": "SCRAM-SHA-256, PLAIN",
         OF_CLIENT: f"{PLAIN} user_alice=a;",
         OF_OTHER: f"{PLAIN} user_alice=b;",
     }
-    with pytest.raises(SettingError) as raised:
+    found = sasl_properties(properties, ["CLIENT", "OTHER", "THIRD"])
+    assert found.mechanisms == ("PLAIN",)
+    assert found.users == {"alice": "a"}
+    assert found.mechanisms_of == {"listener.name.other.sasl.enabled.mechanisms": "SCRAM-SHA-256,PLAIN"}
+    assert found.users_of == {"other": {"alice": "b"}}
+    same = properties | {"listener.name.other.sasl.enabled.mechanisms": "PLAIN", OF_OTHER: properties[OF_CLIENT]}
+    assert sasl_properties(same, ["CLIENT", "OTHER"]) == (("PLAIN",), {"alice": "a"}, {}, {})
+
+
+def test_a_further_listener_needs_mechanisms() -> None:
+    properties = {"listener.name.client.sasl.enabled.mechanisms": "PLAIN"}
+    with pytest.raises(SettingError, match=r"^listener\.name\.other\.sasl\.enabled\.mechanisms is missing: "):
         sasl_properties(properties, ["CLIENT", "OTHER"])
-    assert str(raised.value).splitlines() == [
-        "listener.name.other.sasl.enabled.mechanisms differs from sasl.enabled.mechanisms: kproto has the same "
-        "mechanisms in all listeners",
-        f"{OF_OTHER} differs from {OF_CLIENT}: kproto has the same users in all listeners",
-    ]
-    properties |= {"listener.name.other.sasl.enabled.mechanisms": "PLAIN", OF_OTHER: properties[OF_CLIENT]}
-    assert sasl_properties(properties, ["CLIENT", "OTHER"]).users == {"alice": "a"}
 
 
 def test_the_names_of_sasl() -> None:

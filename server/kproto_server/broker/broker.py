@@ -25,9 +25,15 @@ from kproto_server.broker.controls import BrokerControls
 from kproto_server.broker.thread import NOT_RUNNING, BrokerThread
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
-from kproto_server.configuration.key_stores import has_own_stores
-from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS, Address, bracketed, listeners_of
-from kproto_server.configuration.settings import Settings
+from kproto_server.configuration.listeners import (
+    SETTINGS_OF_LISTENERS,
+    Address,
+    bracketed,
+    check_names_of_listeners,
+    listeners_of,
+    protocol_name,
+)
+from kproto_server.configuration.settings import MECHANISMS, NEED_SECURITY, Settings
 from kproto_server.network.listening import open_sockets
 from kproto_server.observation.request_log import REQUESTS_MAX
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -105,7 +111,8 @@ class Broker(BrokerControls):
         users: the passwords of the users of SASL, by name; None: one user ``"kproto"`` with a random password, which
             `client_settings` has.
         listeners: the listeners of each node, as in Kafka's setting: ``"PLAINTEXT://127.0.0.1:0"``, ``"SASL_SSL://:9094"``;
-            ``settings`` may have ``advertised.listeners`` and ``listener.security.protocol.map``. The first is the main
+            ``settings`` may have ``advertised.listeners``, ``listener.security.protocol.map``, and the
+            ``listener.name.NAME.`` settings of one listener (see ``SECURITY.md``). The first is the main
             one, instead of ``host`` and ``port``; empty: one listener, with all of ``tls`` and ``sasl``.
 
     Ownership: a started broker owns its sockets, its thread and the lock of the data directory; `stop` (or the end of
@@ -151,6 +158,7 @@ class Broker(BrokerControls):
             kafka_version if isinstance(kafka_version, KafkaVersion) else KafkaVersion.named(kafka_version)
         )
         listener_settings, settings = _listener_settings(settings, listeners)
+        users_of, settings = _users_of_listeners(settings)
         self.settings: Settings = _settings(settings, self.kafka_version)
         super().__init__(self._call)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
@@ -163,6 +171,10 @@ class Broker(BrokerControls):
             if main is not None and main.bound is not None:
                 host, port = main.bound.host or "0.0.0.0", main.bound.port  # noqa: S104 - as Kafka
             self._advertised = Address(host, 0) if main is None or main.advertised is None else main.advertised
+        check_names_of_listeners(
+            self.settings,
+            [one.name for one in self._listeners] or [protocol_name(has_tls=tls is not None, has_sasl=bool(sasl))],
+        )
         self._others: list[OpenListener] = []
         self._address = host, port, brokers
         self._started = started
@@ -171,12 +183,12 @@ class Broker(BrokerControls):
         self._security: Security | None = None
         """From `start` to `stop`, if the listeners have TLS or SASL."""
         has_tls = tls is not None or tls_directory is not None
-        has_mechanisms = self.settings.is_set("sasl.enabled.mechanisms")
-        if has_tls or sasl or users or has_mechanisms or has_own_stores(self.settings):
+        has_security = has_tls or sasl or users or users_of or self.settings.own_stores
+        if has_security or self.settings.is_set(MECHANISMS) or self.settings.listeners_with(NEED_SECURITY):
             from kproto_server.broker.security import SecurityOptions
 
             mechanisms = (sasl,) if isinstance(sasl, str) else tuple(sasl)
-            self._security_options = SecurityOptions(tls, tls_directory, mechanisms, users or {})
+            self._security_options = SecurityOptions(tls, tls_directory, mechanisms, users or {}, users_of)
             self.settings = self._security_options.checked(self.settings)
         self._faults: Faults | None = None
         if faults or forward_commits or conditional_commits:
@@ -412,7 +424,7 @@ class Broker(BrokerControls):
 
         protocol, servers = self._listeners[self._listener_index(listener)].protocol, self.servers_of(listener)
         security = self._security or Security(SecurityOptions(), [], self.settings)
-        return security.client_settings(client, servers, user, mechanism, protocol)
+        return security.client_settings(client, servers, user, mechanism, protocol, listener)
 
     def _call(self, action: Callable[[Server], T]) -> T:
         return self._running_thread().call(action)
@@ -432,6 +444,17 @@ def _listener_settings(
         return found, given
     of_listeners = {name: str(value) for name, value in given.items() if name in SETTINGS_OF_LISTENERS}
     return of_listeners | found, {name: value for name, value in given.items() if name not in SETTINGS_OF_LISTENERS}
+
+
+def _users_of_listeners(
+    given: Mapping[str, object] | Settings | None,
+) -> tuple[dict[str, dict[str, str]], Mapping[str, object] | Settings | None]:
+    """Return the users of PLAIN that listeners have for themselves, and all other settings."""
+    if given is None or isinstance(given, Settings) or not any(name.endswith("sasl.jaas.config") for name in given):
+        return {}, given
+    from kproto_server.configuration.sasl_properties import users_of_listeners
+
+    return users_of_listeners({name: str(value) for name, value in given.items()})
 
 
 def _settings(given: Mapping[str, object] | Settings | None, kafka_version: KafkaVersion) -> Settings:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
 
 from kproto.errors import UsageError
-from kproto_server.configuration.key_stores import STORE_SETTINGS, has_own_stores
+from kproto_server.configuration.setting_table import STORE_SETTINGS
 from kproto_server.security.certificates import CertificateKind, encryption
 from kproto_server.security.key_stores import (
     PEM,
@@ -48,7 +48,7 @@ class OwnStores(NamedTuple):
         Raises:
             UsageError: settings contradict each other, or are for something that is not there.
         """
-        given = has_own_stores(settings)
+        given = settings.own_stores
         if not given:
             return None
         values = {name: settings.str(name) for name in sorted(STORE_SETTINGS)}

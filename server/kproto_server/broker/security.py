@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
-from kproto_server.configuration.key_stores import has_own_stores
-from kproto_server.configuration.listeners import PLAINTEXT, WITH_SASL, WITH_TLS, protocol_name
+from kproto_server.configuration.listeners import PLAINTEXT, WITH_SASL, WITH_TLS, parts, protocol_name
+from kproto_server.configuration.setting_table import STORE_SETTINGS
 from kproto_server.network.accepting import ListenerSecurity
 from kproto_server.security.client_settings import CLIENTS, Access, Login, variables
 from kproto_server.security.oauth import JWKS_URL, unsecured_bearer
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from kproto_server.network.server import Server
     from kproto_server.security.oauth import Validate
     from kproto_server.security.sasl import Authentication
+
+    NewAuthentication = Callable[[str], Callable[[], Authentication]]
+    """Returns, for a listener, the function that makes the SASL of each of its connections."""
 
 MECHANISMS_SETTING = "sasl.enabled.mechanisms"
 DEFAULT_USER = "kproto"
@@ -42,6 +46,8 @@ class SecurityOptions(NamedTuple):
     """Of SASL."""
     users: Mapping[str, str] = {}
     """Passwords by name; empty: `DEFAULT_USER`."""
+    users_of: Mapping[str, Mapping[str, str]] = {}
+    """The users of listeners that have others, by the name of the listener in lower case: of PLAIN alone."""
 
     def __repr__(self) -> str:
         return f"SecurityOptions(tls={self.tls!r}, mechanisms={self.mechanisms!r}, users={list(self.users)})"
@@ -52,30 +58,47 @@ class SecurityOptions(NamedTuple):
         Raises:
             UsageError: an option is wrong, or needs another one.
         """
-        own_stores = has_own_stores(settings)
+        own_stores = settings.own_stores
+        all_stores = [*own_stores, *settings.listeners_with(STORE_SETTINGS).values()]
         if self.tls is not None:
             from kproto_server.broker.tls import certificate_kind
 
             certificate_kind(self.tls)
             if own_stores and self.tls_directory is not None:
                 raise UsageError(f"{own_stores[0]} has certificates: leave out the directory that keeps others")
-        elif own_stores:
-            raise UsageError(f"{own_stores[0]} needs TLS: give tls (auto), too")
+        elif all_stores:
+            raise UsageError(f"{all_stores[0]} needs TLS: give tls (auto), too")
         elif self.tls_directory is not None:
             raise UsageError("a directory for the files of TLS needs TLS: give tls, too")
-        unknown = [name for name in self.mechanisms if name not in MECHANISMS]
+        of_listeners = settings.listeners_with([MECHANISMS_SETTING])
+        unknown = [name for name in self.all_mechanisms(settings) if name not in MECHANISMS]
         if unknown:
             raise UsageError(f"no SASL mechanism {unknown[0]!r}: give some of {', '.join(MECHANISMS)}")
         if not self.mechanisms:
-            if self.users:
+            if self.users or self.users_of:
                 raise UsageError("users need SASL: give sasl, too")
             if settings.is_set(MECHANISMS_SETTING):
                 raise UsageError(f"{MECHANISMS_SETTING} needs SASL: give sasl instead")
+            if of_listeners:
+                raise UsageError(f"{next(iter(of_listeners.values()))} needs SASL: give sasl, too")
             return settings
-        for name, password in self.users.items():
+        for name, password in self.all_users():
             if not name or not password or not (name + password).isprintable():
                 raise UsageError(f"the user {name!r} needs a name and a password of printable characters")
         return settings.with_values({MECHANISMS_SETTING: ",".join(self.mechanisms)})
+
+    def all_mechanisms(self, settings: Settings) -> dict[str, None]:
+        """Return the mechanisms of all listeners."""
+        own = [_mechanisms_of(name, settings) for name in settings.listeners_with([MECHANISMS_SETTING])]
+        return dict.fromkeys(chain(self.mechanisms, *own))
+
+    def all_users(self) -> list[tuple[str, str]]:
+        """Return names and passwords of the users of all listeners, those that have a user for themselves first."""
+        return [one for users in (*self.users_of.values(), self.users) for one in users.items()]
+
+
+def _mechanisms_of(listener: str, settings: Settings) -> list[str]:
+    return parts(settings.str_of_listener(listener, MECHANISMS_SETTING))
 
 
 def protocols_of(listeners: Sequence[Listener]) -> dict[str, str]:
@@ -105,19 +128,36 @@ class Security:
             self.users[DEFAULT_USER] = secrets.token_urlsafe(PASSWORD_BYTES)
         self.tls: Tls | None = None
         """None: without TLS."""
+        self._tls_of: dict[str, Tls] = {}
+        """Of listeners with key stores or trust stores of their own, by their names in lower case."""
+        self._main_listener = ""
+        """Its name in settings."""
         self._validate: Validate = unsecured_bearer
         self._signing_keys: SigningKeys | None = None
         """Of tokens; None: tokens are not signed."""
-        if OAUTHBEARER in options.mechanisms and settings.is_set(JWKS_URL):
+        if OAUTHBEARER in options.all_mechanisms(settings) and settings.is_set(JWKS_URL):
             from kproto_server.broker.jwks import SigningKeys
 
             self._signing_keys = SigningKeys(settings)
             self._validate = self._signing_keys.bearer
         self._main_protocol = protocol_name(has_tls=options.tls is not None, has_sasl=bool(options.mechanisms))
         if options.tls is not None:
-            from kproto_server.broker.tls import Tls, certificate_kind
+            self._make_tls(options.tls, hosts)
 
-            self.tls = Tls(certificate_kind(options.tls), hosts, settings, options.tls_directory)
+    def _make_tls(self, kind: str, hosts: Iterable[str]) -> None:
+        from kproto_server.broker.tls import TLS_OF_LISTENER, Tls, certificate_kind
+        from kproto_server.security.certificates import CertificateKind
+
+        settings = self._settings
+        self.tls = Tls(certificate_kind(kind), hosts, settings, self._options.tls_directory)
+        try:
+            for name in settings.listeners_with(STORE_SETTINGS):
+                self._tls_of[name] = Tls(CertificateKind.AUTO, hosts, settings.of_listener(name), None)
+            for name in settings.listeners_with(TLS_OF_LISTENER):
+                self._tls(name).check(name, settings)
+        except BaseException:
+            self.close()
+            raise
 
     def apply(self, server: Server, protocols: Mapping[str, str]) -> None:
         """Have the connections of a server be secured. ``protocols``: by listener, the main one with an empty name;
@@ -125,34 +165,61 @@ class Security:
         server.access = self
         if self._signing_keys is not None:
             self._signing_keys.begin(server)
-        if has_own_stores(self._settings):
+        if self._tls_of or self._settings.own_stores:
             server.state.cluster.read_stores_again = self._read_stores_again
-        new_authentication = self._new_authentication(server)
+        new_authentication = self._authentications(server)
         self._main_protocol = protocols.get("", self._main_protocol)
+        if not protocols:
+            server.acceptor.main_listener = server.state.cluster.main_listener = self._main_protocol
+        self._main_listener = server.acceptor.main_listener
         for name, protocol in ({"": self._main_protocol} | dict(protocols)).items():
-            server.acceptor.security[name] = self.of_listener(protocol, new_authentication)
+            server.acceptor.security[name] = self.of_listener(protocol, name, new_authentication)
 
     def of_listener(
-        self, protocol: str, new_authentication: Callable[[], Authentication] | None = None
+        self, protocol: str, name: str = "", new_authentication: NewAuthentication | None = None
     ) -> ListenerSecurity:
-        """Return what the connections of a listener have. ``new_authentication``: of SASL."""
-        tls, has_sasl = self.tls if protocol in WITH_TLS else None, protocol in WITH_SASL
+        """Return what the connections of a listener have.
+
+        Args:
+            name: of the listener; empty: the main one.
+            new_authentication: returns what makes the SASL of a listener's connections.
+        """
+        listener, has_sasl = self._named(name), protocol in WITH_SASL
+        made = new_authentication(listener) if has_sasl and new_authentication is not None else None
+        if protocol not in WITH_TLS or self.tls is None:
+            return ListenerSecurity(new_authentication=made)
+        tls = self._tls(listener)
         return ListenerSecurity(
-            None if tls is None else tls.context,
-            None if tls is None else tls.parameters,
-            None if tls is None or has_sasl else tls.principal,
-            new_authentication if has_sasl else None,
+            lambda settings: tls.context(settings, listener),
+            tls.parameters,
+            None if has_sasl else tls.principal_of(listener),
+            made,
         )
+
+    def _named(self, listener: str) -> str:
+        """Return the name of a listener in settings, in lower case; empty: of the main one."""
+        return (listener or self._main_listener).lower()
+
+    def _tls(self, listener: str) -> Tls:
+        assert self.tls is not None, "the broker has TLS"
+        return self._tls_of.get(listener, self.tls)
 
     def _read_stores_again(self) -> str:
         """Read the own key store and trust store again; return why not."""
         try:
-            self.use_certificate("auto")
+            if self._settings.own_stores:
+                self.use_certificate("auto")
+            self._read_stores_of_listeners()
         except (UsageError, OSError) as error:
             return str(error)
         return ""
 
-    def _new_authentication(self, server: Server) -> Callable[[], Authentication] | None:
+    def _read_stores_of_listeners(self) -> None:
+        for tls in self._tls_of.values():
+            tls.use(tls.files.kind)
+
+    def _authentications(self, server: Server) -> NewAuthentication | None:
+        """Return a function that returns, for a listener, what its connections have to authenticate."""
         if not self._options.mechanisms:
             return None
         from kproto_server.handlers._sasl import SaslBehavior
@@ -160,40 +227,53 @@ class Security:
         from kproto_server.security.users import Users
 
         credentials = server.state.cluster.scram_credentials
-        credentials.give(self.users, self._options.mechanisms)
-        users = Users(self.users, credentials)
+        credentials.give(dict(self._options.all_users()) | self.users, self._options.all_mechanisms(self._settings))
         rules = self._settings.kafka_version.behavior(SaslBehavior).rules
         validate, tokens = self._validate, server.state.cluster.delegation_tokens
-        return lambda: Authentication(users, rules, lambda: secrets.token_urlsafe(NONCE_BYTES), validate, tokens)
+
+        def of_listener(listener: str) -> Callable[[], Authentication]:
+            users = Users(self._users_of(listener), credentials)
+            return lambda: Authentication(users, rules, lambda: secrets.token_urlsafe(NONCE_BYTES), validate, tokens)
+
+        return of_listener
+
+    def _users_of(self, listener: str) -> Mapping[str, str]:
+        return self._options.users_of.get(listener, self.users)
 
     def access(
-        self, servers: str, user: str | None = None, mechanism: str | None = None, protocol: str | None = None
+        self,
+        servers: str,
+        user: str | None = None,
+        mechanism: str | None = None,
+        protocol: str | None = None,
+        listener: str = "",
     ) -> Access:
         """Return how a client reaches these servers; by default as the first user, by the first mechanism.
 
-        ``protocol``: of the listener; None: of the main one.
+        ``protocol``: of the listener; None: of the main one. ``listener``: its name; empty: the main one.
 
         Raises:
             UsageError: there is no such user, or the mechanism is not enabled.
         """
         login = None
-        enabled = self._options.mechanisms
-        protocol = protocol or self._main_protocol
+        protocol, listener = protocol or self._main_protocol, self._named(listener)
         if protocol in WITH_SASL:
-            name = user or next(iter(self.users))
-            if name not in self.users:
-                raise UsageError(f"no user {name!r}: there are {', '.join(self.users)}")
+            enabled, users = _mechanisms_of(listener, self._settings), self._users_of(listener)
+            name = user or next(iter(users))
+            if name not in users:
+                raise UsageError(f"no user {name!r}: there are {', '.join(users)}")
             if mechanism is not None and mechanism not in enabled:
                 raise UsageError(f"{mechanism!r} is not enabled: give one of {', '.join(enabled)}")
             chosen = mechanism or next((one for one in enabled if one != OAUTHBEARER), OAUTHBEARER)
             if chosen == OAUTHBEARER:
                 raise UsageError("settings for OAUTHBEARER have tokens, which kproto does not issue for users")
-            login = Login(chosen, name, self.users[name])
+            login = Login(chosen, name, users[name])
         elif user is not None or mechanism is not None:
             raise UsageError("this broker has no SASL, and so no users and no mechanisms")
         if self.tls is None or protocol not in WITH_TLS:
             return Access(servers, None, False, login)
-        return Access(servers, self.tls.files, self.tls.wants_client_certificate, login)
+        tls = self._tls(listener)
+        return Access(servers, tls.files, tls.wants_client_certificate(listener), login)
 
     def client_settings(
         self,
@@ -202,6 +282,7 @@ class Security:
         user: str | None = None,
         mechanism: str | None = None,
         protocol: str | None = None,
+        listener: str = "",
     ) -> str:
         """Return the settings of a client library, as for `access`.
 
@@ -211,27 +292,32 @@ class Security:
         settings = CLIENTS.get(client)
         if settings is None:
             raise UsageError(f"no settings for {client!r}: give one of {', '.join(CLIENTS)}")
-        return settings(self.access(servers, user, mechanism, protocol))
+        return settings(self.access(servers, user, mechanism, protocol, listener))
 
-    def shown(self, servers: str, login: Login | None = None, protocol: str | None = None) -> str:
+    def shown(self, servers: str, login: Login | None = None, protocol: str | None = None, listener: str = "") -> str:
         """Return the settings of all client libraries for people to copy; nothing for PLAINTEXT.
 
         Args:
             login: to another broker behind this one; None: there is none.
             protocol: of the listener; None: of the main one.
+            listener: its name; empty: the main one.
         """
-        if (protocol or self._main_protocol) == PLAINTEXT or tuple(self._options.mechanisms) == (OAUTHBEARER,):
+        protocol = protocol or self._main_protocol
+        if protocol == PLAINTEXT or (protocol in WITH_SASL and self._has_tokens_only(listener)):
             return ""
-        access = self.access(servers, protocol=protocol)
+        access = self.access(servers, protocol=protocol, listener=listener)
         if login is not None:
             access = access._replace(login=login)
         files = "" if access.files is None else f"; certificates and keys in {access.files.directory}"
         settings = "".join(f"\n# {client}\n{make(access)}" for client, make in CLIENTS.items())
         return f"kproto: security protocol {access.protocol}{files}\n{settings}\n"
 
+    def _has_tokens_only(self, listener: str = "") -> bool:
+        return _mechanisms_of(self._named(listener), self._settings) == [OAUTHBEARER]
+
     def variables(self, servers: str) -> dict[str, str]:
         """Return the environment variables that `kproto run` gives to its command."""
-        if tuple(self._options.mechanisms) == (OAUTHBEARER,):
+        if self._main_protocol in WITH_SASL and self._has_tokens_only():
             return {}
         return variables(self.access(servers))
 
@@ -247,11 +333,14 @@ class Security:
         from kproto_server.broker.tls import certificate_kind
 
         self.tls.use(certificate_kind(certificate))
+        if certificate == "auto":
+            self._read_stores_of_listeners()
 
     def close(self) -> None:
         """Remove the files of TLS, if they are temporary."""
-        if self.tls is not None:
-            self.tls.close()
+        for tls in (self.tls, *self._tls_of.values()):
+            if tls is not None:
+                tls.close()
 
 
 def access_of(server: Server) -> ServerAccess:

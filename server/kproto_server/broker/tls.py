@@ -6,18 +6,21 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from kproto.errors import UsageError
-from kproto_server.configuration.key_stores import has_own_stores
 from kproto_server.security.certificates import CertificateKind
 from kproto_server.security.principals import PrincipalMapper, subject_of
 from kproto_server.security.tls_files import TlsFiles
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kproto_server.broker.thread import RunInBrokerThread
     from kproto_server.configuration.settings import Settings
     from kproto_server.security.refusals import TlsParameters
+
+
+TLS_OF_LISTENER = ("ssl.client.auth", "ssl.enabled.protocols", "ssl.principal.mapping.rules")
+"""The settings, without those of stores, that a listener may have for itself."""
 
 
 class Tls:
@@ -30,7 +33,6 @@ class Tls:
             UsageError: the directory has files that cannot be used, or cannot be written, or a rule for principals is
                 wrong.
         """
-        self._principal_mapper = PrincipalMapper(settings.str("ssl.principal.mapping.rules"))
         self._temporary = tempfile.TemporaryDirectory(prefix="kproto-tls-") if directory is None else None
         self._settings = settings
         self._contexts: dict[tuple[str, str], ssl.SSLContext] = {}
@@ -41,7 +43,7 @@ class Tls:
         assert path is not None
         try:
             self.files: TlsFiles = _files(path, hosts, kind, settings)
-            self.context(settings)
+            self.check("", settings)
         except OSError as error:
             self.close()
             raise UsageError(f"TLS: can't write {error.filename or path!r}: {error.strerror}") from None
@@ -49,18 +51,28 @@ class Tls:
             self.close()
             raise
 
-    @property
-    def wants_client_certificate(self) -> bool:
-        """Whether clients need a certificate (`ssl.client.auth`)."""
-        return self._settings.str("ssl.client.auth") == "required" and self.files.client_certificate_file.exists()
+    def check(self, listener: str, settings: Settings) -> None:
+        """Check the settings of a listener; empty: of all.
 
-    def context(self, settings: Settings) -> ssl.SSLContext:
-        """Return the context of the connections to a node with these settings, which may change.
+        Raises:
+            UsageError: kproto has no version of TLS that is enabled, a file cannot be read, or a rule is wrong.
+        """
+        self.context(settings, listener)
+        self.principal_of(listener)
+
+    def wants_client_certificate(self, listener: str) -> bool:
+        """Return whether clients of a listener need a certificate (`ssl.client.auth`)."""
+        client_auth = self._settings.str_of_listener(listener, "ssl.client.auth")
+        return client_auth == "required" and self.files.client_certificate_file.exists()
+
+    def context(self, settings: Settings, listener: str = "") -> ssl.SSLContext:
+        """Return the context of the connections to a listener of a node with these settings, which may change.
 
         Raises:
             UsageError: kproto has no version of TLS that is enabled, or a file cannot be read.
         """
-        key = settings.str("ssl.client.auth"), settings.str("ssl.enabled.protocols")
+        names = "ssl.client.auth", "ssl.enabled.protocols"
+        key = settings.str_of_listener(listener, names[0]), settings.str_of_listener(listener, names[1])
         found = self._contexts.get(key)
         if found is None:
             from kproto_server.network.tls import server_context
@@ -91,13 +103,16 @@ class Tls:
                 self._parameters[version, cipher] = found
         return found
 
-    def principal(self, certificate: bytes) -> str:
-        """Return the principal of a client with a certificate in DER.
+    def principal_of(self, listener: str) -> Callable[[bytes], str]:
+        """Return the function that returns the principal of a listener's client with a certificate in DER.
+
+        The function raises NoMatchingRule if there is none.
 
         Raises:
-            NoMatchingRule: there is none.
+            UsageError: a rule is wrong.
         """
-        return self._principal_mapper.principal(subject_of(certificate))
+        mapper = PrincipalMapper(self._settings.str_of_listener(listener, "ssl.principal.mapping.rules"))
+        return lambda certificate: mapper.principal(subject_of(certificate))
 
     def use(self, kind: CertificateKind) -> None:
         """Make a new certificate; connections from now on have it.
@@ -117,7 +132,7 @@ class Tls:
 
 def _files(path: str, hosts: Iterable[str], kind: CertificateKind, settings: Settings) -> TlsFiles:
     """Return the files of certificates that kproto makes, or of the key store in the settings."""
-    if not has_own_stores(settings):
+    if not settings.own_stores:
         return TlsFiles(path, tuple(hosts), kind)
     from kproto_server.broker.own_stores import OwnStores, OwnTlsFiles  # most brokers have none
 

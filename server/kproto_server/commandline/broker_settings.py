@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Configuration:
     """What the settings of a command say."""
 
-    __slots__ = ("advertised", "bound", "listeners", "mechanisms", "settings", "users")
+    __slots__ = ("advertised", "bound", "listeners", "mechanisms", "settings", "users", "users_of")
 
     def __init__(self, settings: Settings) -> None:
         self.settings: Settings = settings
@@ -38,6 +38,8 @@ class Configuration:
         """Of SASL; empty: the command line has them, or nothing has."""
         self.users: dict[str, str] = {}
         """Passwords by name: of SASL, too."""
+        self.users_of: dict[str, dict[str, str]] = {}
+        """The users of listeners that have others, by the name of the listener in lower case."""
 
 
 def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *, has_listeners: bool) -> Configuration:
@@ -49,8 +51,7 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
     Raises:
         CommandLineError: the file can't be read, or settings are invalid; the text has a line for each fault.
     """
-    from kproto_server.configuration.key_stores import STORE_SETTINGS
-    from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS
+    from kproto_server.configuration.listeners import SETTINGS_OF_LISTENERS, check_names_of_listeners, protocol_name
     from kproto_server.configuration.settings import Settings
 
     path, assignments = last(given, "--config"), given.get("--set", [])
@@ -65,49 +66,73 @@ def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *
         listeners = {name: value for name, value in listeners.items() if name in SETTINGS_OF_LISTENERS}
         assignments = [one for one in assignments if one.partition("=")[0].strip() not in listeners]
     faults, warnings = [], []
+    mechanisms_of: dict[str, str] = {}
     if "--sasl" not in given:
         try:
-            _set_sasl(result, listeners, properties)
+            mechanisms_of = _set_sasl(result, listeners, properties)
         except ValueError as error:
             faults.append(error)
-    try:
-        unused = [] if "--tls" in given else sorted(STORE_SETTINGS & properties.keys())
-        used = {name: value for name, value in properties.items() if name not in unused}
-        result.settings, ignored = result.settings.with_config_file(used)
-        ignored += unused
-        warnings = [f"these settings mean nothing here: {', '.join(ignored)}"] if ignored else []
-    except ValueError as error:
-        faults.append(error)
+    has_tls, has_sasl = "--tls" in given, "--sasl" in given or bool(result.mechanisms)
+    of_addresses: list[ValueError] = []
     try:
         if listeners:
-            has_sasl = "--sasl" in given or bool(result.mechanisms)
-            warnings += _set_addresses(result, listeners, has_tls="--tls" in given, has_sasl=has_sasl)
+            warnings += _set_addresses(result, listeners, has_tls=has_tls, has_sasl=has_sasl)
+    except ValueError as error:
+        of_addresses.append(error)
+    names = [one.name for one in result.listeners] or [protocol_name(has_tls=has_tls, has_sasl=has_sasl)]
+    try:
+        unused = _unused(properties, names, has_tls=has_tls)
+        used = {name: value for name, value in properties.items() if name not in unused}
+        result.settings, ignored = result.settings.with_config_file(used | mechanisms_of)
+        ignored += unused
+        warnings = [f"these settings mean nothing here: {', '.join(ignored)}"] * bool(ignored) + warnings
     except ValueError as error:
         faults.append(error)
     source = "--set" if path is None else f"--config {path}"
-    if faults:
-        raise _errors(command, source, *faults)
+    if faults or of_addresses:
+        raise _errors(command, source, *faults, *of_addresses)
     if "--quiet" not in given:
         for warning in warnings:
             write(sys.stderr, f"kproto {command.name}: {source}: {warning}\n")
     result.settings = checked(command, "--set", lambda: result.settings.with_assignments(assignments))
+    checked(command, "--set", lambda: check_names_of_listeners(result.settings, names))
     return result
 
 
-def _set_sasl(result: Configuration, listeners: dict[str, str], properties: dict[str, str]) -> None:
-    """Set the mechanisms and users of a configuration, and remove their properties."""
+def _unused(properties: dict[str, str], names: list[str], *, has_tls: bool) -> list[str]:
+    """Return the names of properties that mean nothing without TLS, are of other listeners than these, or have the
+    mechanisms of a listener, which are not asked for."""
+    from kproto_server.configuration.setting_table import STORE_SETTINGS
+    from kproto_server.configuration.settings import MECHANISMS, listener_and_name
+
+    known = {name.lower() for name in names} | {""}
+    unused = []
+    for name in properties:
+        listener, rest = listener_and_name(name)
+        is_ignored = (rest in STORE_SETTINGS and not has_tls) or (listener and rest == MECHANISMS)
+        if is_ignored or listener not in known:
+            unused.append(name)
+    return sorted(unused)
+
+
+def _set_sasl(result: Configuration, listeners: dict[str, str], properties: dict[str, str]) -> dict[str, str]:
+    """Set the mechanisms and users of a configuration, and remove their properties.
+
+    Return the settings of listeners with other mechanisms.
+    """
     from kproto_server.configuration.listeners import names_with_sasl
 
     with_sasl = names_with_sasl(listeners)
     if not with_sasl:
-        return
+        return {}
     from kproto_server.configuration.sasl_properties import of_sasl, sasl_properties
 
     found = sasl_properties(properties, with_sasl)
     if found.mechanisms:
-        result.mechanisms, result.users = found
+        result.mechanisms, result.users, result.users_of = found.mechanisms, found.users, found.users_of
         for name in of_sasl(properties, with_sasl):
             del properties[name]
+    return found.mechanisms_of
 
 
 def _set_addresses(result: Configuration, given: dict[str, str], *, has_tls: bool, has_sasl: bool) -> list[str]:

@@ -9,7 +9,6 @@ from kproto_server.commandline.arguments import Command, whole_number
 from kproto_server.commandline.broker_settings import Configuration, checked, configuration, last
 from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, PROXY, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
-from kproto_server.configuration.key_stores import has_own_stores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,9 +241,12 @@ def _broker(command: Command, given: Given, configured: Configuration, *, defaul
 
 def _security(command: Command, given: Given, configured: Configuration) -> tuple[SecurityOptions | None, Settings]:
     """Return what the listeners have, and the settings with it."""
+    from kproto_server.configuration.settings import MECHANISMS, NEED_SECURITY
+
     settings, mechanisms = configured.settings, configured.mechanisms
     names = SECURITY_NAMES & given.keys()
-    if not (names or mechanisms or settings.is_set("sasl.enabled.mechanisms") or has_own_stores(settings)):
+    is_set = settings.is_set(MECHANISMS) or settings.own_stores or settings.listeners_with(NEED_SECURITY)
+    if not (names or mechanisms or is_set):
         return None, settings
     from kproto_server.broker.security import SecurityOptions
 
@@ -255,7 +257,7 @@ def _security(command: Command, given: Given, configured: Configuration) -> tupl
             raise command.error("--user: no password: write NAME:PASSWORD")
     if "--sasl" in given:
         mechanisms = tuple(name.strip() for name in given["--sasl"][-1].split(",") if name.strip())
-    options = SecurityOptions(last(given, "--tls"), last(given, "--tls-dir"), mechanisms, users)
+    options = SecurityOptions(last(given, "--tls"), last(given, "--tls-dir"), mechanisms, users, configured.users_of)
     source = ", ".join(sorted(names)) or ("--config" if configured.mechanisms else "--set")
     return options, checked(command, source, lambda: options.checked(settings))
 

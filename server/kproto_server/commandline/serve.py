@@ -134,7 +134,7 @@ def _serve(options: ServeOptions) -> int:
                 from kproto_server.broker.controls import bootstrap_servers
 
                 servers = bootstrap_servers(nodes.values(), printed_listener)
-                write(sys.stdout, security.shown(servers, protocol=printed_protocol))
+                write(sys.stdout, security.shown(servers, protocol=printed_protocol, listener=printed_listener))
             if control is not None:
                 write(sys.stdout, f"kproto: control API at {control.shown(has_file=files[-1].path is not None)}\n")
         if not all(file.write() for file in files):

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.setting_table import SettingError
+from kproto_server.configuration.settings import LISTENERS_OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+    from kproto_server.configuration.settings import Settings
 
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = PROTOCOL_NAMES = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
 WITH_TLS, WITH_SASL = (SSL, SASL_SSL), (SASL_PLAINTEXT, SASL_SSL)
@@ -149,6 +152,18 @@ def _parsed(setting: str, properties: Mapping[str, str], faults: list[str]) -> d
             faults.append(f"{setting} has {name.upper()} twice: give each listener a name of its own")
         found[name.upper()] = Address(host.removeprefix("[").removesuffix("]"), int(port))
     return found
+
+
+def check_names_of_listeners(settings: Settings, names: Collection[str]) -> None:
+    """Check that all settings of single listeners are those of listeners with these names.
+
+    Raises:
+        SettingError: one is not; the text has a line for each such listener.
+    """
+    known = {name.lower() for name in names}
+    wrong = [name for listener, name in settings.listeners_with(LISTENERS_OWN).items() if listener not in known]
+    if wrong:
+        raise SettingError("\n".join(f"{name}: no such listener: there are {', '.join(names)}" for name in wrong))
 
 
 def parts(text: str) -> list[str]:

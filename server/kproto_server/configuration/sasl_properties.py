@@ -2,6 +2,7 @@
 
 A broker's users of PLAIN stand in ``listener.name.LISTENER.plain.sasl.jaas.config`` as ``user_NAME="PASSWORD"``. The
 ``username`` and ``password`` beside them are those of connections between brokers. Users of SCRAM are never there.
+Listeners may have different ones.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from kproto_server.configuration.setting_table import SettingError
 from kproto_server.configuration.settings import OF_LISTENER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 MECHANISMS, JAAS_CONFIG = "sasl.enabled.mechanisms", "sasl.jaas.config"
+OF_PLAIN = f".plain.{JAAS_CONFIG}"
 OF_USER = "user_"
 WORD = r"""[^\s"'=;]+"""
 VALUE = rf"""{WORD}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
@@ -28,8 +30,13 @@ class SaslProperties(NamedTuple):
     """What server.properties says about SASL."""
 
     mechanisms: tuple[str, ...]
+    """Of the first listener with SASL."""
     users: dict[str, str]
-    """Passwords by name."""
+    """Passwords by name, of all listeners without users of their own."""
+    mechanisms_of: dict[str, str]
+    """The settings of listeners with other mechanisms."""
+    users_of: dict[str, dict[str, str]]
+    """The users of listeners that have others, by the name of the listener in lower case."""
 
     def __repr__(self) -> str:
         return f"SaslProperties(mechanisms={self.mechanisms!r}, users={list(self.users)})"
@@ -45,36 +52,53 @@ def of_sasl(properties: Iterable[str], listeners: Iterable[str]) -> set[str]:
     }
 
 
-def sasl_properties(properties: Mapping[str, str], listeners: Iterable[str]) -> SaslProperties:
+def users_of_listeners(properties: Mapping[str, str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Return the users of PLAIN in JAAS configs, by listener in lower case, and all other properties.
+
+    Raises:
+        SettingError: a JAAS config is invalid; the text has a line for each.
+    """
+    found: dict[str, dict[str, str]] = {}
+    faults: list[str] = []
+    for name, jaas_config in properties.items():
+        if name.startswith(OF_LISTENER) and name.endswith(OF_PLAIN):
+            try:
+                found[name.removeprefix(OF_LISTENER).removesuffix(OF_PLAIN)] = _users(jaas_config)
+            except ValueError:
+                faults.append(f'{name} is no login module: write CLASS required user_NAME="PASSWORD" ...;')
+    if faults:
+        raise SettingError("\n".join(faults))
+    return found, {name: value for name, value in properties.items() if not name.endswith(OF_PLAIN)}
+
+
+def sasl_properties(properties: Mapping[str, str], listeners: Sequence[str]) -> SaslProperties:
     """Return the mechanisms and users of the listeners with SASL; no mechanisms: the properties name none.
 
     Raises:
-        SettingError: a JAAS config is invalid, or listeners differ; the text has a line for each fault.
+        SettingError: a JAAS config is invalid, or only some listeners have mechanisms; the text has a line for each
+            fault.
     """
-    faults: list[str] = []
-    mechanisms: dict[str, tuple[str, ...]] = {}
-    users: dict[str, dict[str, str]] = {}
-    for listener in listeners:
-        own = f"{OF_LISTENER}{listener.lower()}."
-        name = f"{own}{MECHANISMS}" if f"{own}{MECHANISMS}" in properties else MECHANISMS
-        mechanisms[name] = tuple(parts(properties.get(name, "")))
-        jaas = f"{own}plain.{JAAS_CONFIG}"
-        if jaas in properties:
-            try:
-                users[jaas] = _users(properties[jaas])
-            except ValueError:
-                faults.append(f'{jaas} is no login module: write CLASS required user_NAME="PASSWORD" ...;')
-    faults += _different("mechanisms", mechanisms) + _different("users", users)
-    if faults:
-        raise SettingError("\n".join(faults))
-    return SaslProperties(next(iter(mechanisms.values()), ()), next(iter(users.values()), {}))
+    names = [listener.lower() for listener in listeners]
+    found = users_of_listeners(properties)[0]
+    users_of = {listener: found[listener] for listener in names if listener in found}
+    users = next(iter(users_of.values()), {})
+    mechanisms = [_mechanisms(properties, listener) for listener in names] or [()]
+    own = {f"{OF_LISTENER}{name}.{MECHANISMS}": one for name, one in zip(names, mechanisms, strict=True)}
+    other = {name: one for name, one in own.items() if one != mechanisms[0]}
+    missing = [name for name, one in own.items() if not one]
+    if missing and any(mechanisms):
+        raise SettingError(f"{missing[0]} is missing: without it a listener has GSSAPI, which kproto does not have")
+    return SaslProperties(
+        mechanisms[0],
+        users,
+        {name: ",".join(one) for name, one in other.items()},
+        {listener: one for listener, one in users_of.items() if one != users},
+    )
 
 
-def _different(kind: str, values: Mapping[str, object]) -> list[str]:
-    """Return the fault of properties that differ."""
-    names = list(values)
-    different = [name for name in names if values[name] != values[names[0]]]
-    return [f"{one} differs from {names[0]}: kproto has the same {kind} in all listeners" for one in different[:1]]
+def _mechanisms(properties: Mapping[str, str], listener: str) -> tuple[str, ...]:
+    own = f"{OF_LISTENER}{listener}.{MECHANISMS}"
+    return tuple(parts(properties.get(own, properties.get(MECHANISMS, ""))))
 
 
 def _users(jaas_config: str) -> dict[str, str]:

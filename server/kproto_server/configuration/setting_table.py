@@ -426,3 +426,10 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {setting.name: setting for setting in (*_TABLE, *_defaults_of_topics())}
 )
 """All settings by name."""
+
+STORE_SETTINGS = frozenset({
+    "ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password", "ssl.key.password",
+    "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.truststore.location", "ssl.truststore.type",
+    "ssl.truststore.password", "ssl.truststore.certificates",
+})  # fmt: skip
+"""The settings of key stores and trust stores."""

@@ -16,12 +16,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.config_type import ConfigType
-from kproto_server.configuration.setting_table import INT_MAX, SETTINGS, Setting, SettingError, whole_number
+from kproto_server.configuration.setting_table import (
+    INT_MAX,
+    SETTINGS,
+    STORE_SETTINGS,
+    Setting,
+    SettingError,
+    whole_number,
+)
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = [
     "NODE_IDS",
@@ -72,8 +79,14 @@ NODE_IDS = ("broker.id", "node.id")
 """The settings of the first node's id; each node has its own."""
 
 OF_LISTENER = "listener.name."
-LISTENERS_OWN = ("max.connections", "max.connection.creation.rate")
+LISTENERS_OWN = STORE_SETTINGS | {
+    "max.connections", "max.connection.creation.rate", "connections.max.reauth.ms", "sasl.enabled.mechanisms",
+    "ssl.client.auth", "ssl.enabled.protocols", "ssl.principal.mapping.rules",
+}  # fmt: skip
 """The settings that a listener may have for itself, with `OF_LISTENER` and its name in lower case in front."""
+MECHANISMS = "sasl.enabled.mechanisms"
+NEED_SECURITY = STORE_SETTINGS | {MECHANISMS}
+"""Those that mean something only if the broker has TLS or SASL."""
 
 Sources = list[tuple[str, str, ConfigSource]]
 """Name, value and source of each value that a config could have; the first one is in effect."""
@@ -241,7 +254,7 @@ class Settings(_Values):
         return self
 
     def _accepted(self, name: str, text: str) -> str:
-        setting = SETTINGS.get(name_without_listener(name))
+        setting = SETTINGS.get(listener_and_name(name)[1])
         if setting is None:
             raise NothingHere(_unknown(name))
         value, default = setting.check(text), setting.default_in(self.kafka_version)
@@ -258,6 +271,27 @@ class Settings(_Values):
         """Return the value of a setting that a listener has for itself; None: it has none."""
         value = self._values.get(f"{OF_LISTENER}{listener.lower()}.{name}")
         return None if value is None else int(value)
+
+    def str_of_listener(self, listener: builtins.str, name: builtins.str) -> builtins.str:
+        """Return the value that a setting has for a listener: its own, or that of the broker."""
+        value = self._values.get(f"{OF_LISTENER}{listener.lower()}.{name}")
+        return self.str(name) if value is None else value
+
+    def of_listener(self, listener: builtins.str) -> Settings:
+        """Return the settings as a listener has them."""
+        start = f"{OF_LISTENER}{listener.lower()}."
+        own = {name.removeprefix(start): value for name, value in self._given.items() if name.startswith(start)}
+        return Settings(self.kafka_version, self._given | own, self._of_all, self._of_one | own) if own else self
+
+    def listeners_with(self, names: Collection[builtins.str]) -> dict[builtins.str, builtins.str]:
+        """Return the listeners, in lower case, that have some of these settings for themselves, each with one name."""
+        split = ((name, *listener_and_name(name)) for name in self._given)
+        return {listener: name for name, listener, rest in split if listener and rest in names}
+
+    @property
+    def own_stores(self) -> list[builtins.str]:
+        """The settings of stores that were given; empty: kproto makes the certificates."""
+        return sorted(STORE_SETTINGS & self._given.keys())
 
     def is_set(self, name: str) -> bool:
         """Return whether a setting was given, even with its default value."""
@@ -324,12 +358,16 @@ def connection_overrides(text: str) -> dict[str, int]:
     return found
 
 
-def name_without_listener(name: str) -> str:
-    """Return the name of a setting that a listener may have for itself: ``listener.name.LISTENER.NAME``."""
-    if not name.startswith(OF_LISTENER):
-        return name
-    _, _, rest = name.removeprefix(OF_LISTENER).partition(".")
-    return rest if rest in LISTENERS_OWN else name
+def listener_and_name(name: str) -> tuple[str, str]:
+    """Return listener and name of a setting that a listener has for itself: ``listener.name.LISTENER.NAME``.
+
+    The listener is empty if that is no such setting.
+    """
+    if name.startswith(OF_LISTENER):
+        listener, _, rest = name.removeprefix(OF_LISTENER).partition(".")
+        if rest in LISTENERS_OWN:
+            return listener, rest
+    return "", name
 
 
 class SettingsBehavior(VersionBehavior):

@@ -122,8 +122,10 @@ class Authenticating(Connection):
             self._fail(str(malformed), NO_API, NO_API)
             return b""
         if authentication.is_complete:
-            settings = self.dispatcher.state.settings.of(self.node.node_id)
-            authentication.begin_session(now_ms, settings.int("connections.max.reauth.ms"))
+            state, listener = self.dispatcher.state, self.info.listener
+            settings = state.settings.of(self.node.node_id)
+            lifetime_ms = settings.str_of_listener(listener or state.cluster.main_listener, "connections.max.reauth.ms")
+            authentication.begin_session(now_ms, int(lifetime_ms))
             self._begin()
         return len(token).to_bytes(4, "big") + token
 

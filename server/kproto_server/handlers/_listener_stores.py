@@ -1,7 +1,7 @@
 """Changes of `listener.name.NAME.ssl.keystore.location` and its like: the broker reads its key store again (KIP-226).
 
-DEVIATION: kproto reads the files of its settings, which all listeners share, and no others: a client could name any
-file of the machine. Such configs are not kept, so DescribeConfigs does not return them.
+DEVIATION: kproto reads the files of its settings, and no others: a client could name any file of the machine. Such
+configs are not kept, so DescribeConfigs does not return them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kproto_server.requests.context import RequestContext
 
-STORE = re.compile(r"listener\.name\..+\.(ssl\.(?:key|trust)store\.location)")
+STORE = re.compile(r"listener\.name\.(.+)\.(ssl\.(?:key|trust)store\.location)")
 ONLY_ITS_OWN = "kproto reads the {} of its settings again, and no other file"
 
 
@@ -58,8 +58,9 @@ def _read_again(locations: Mapping[str, str | None], context: RequestContext, *,
     for config, location in locations.items():
         found = STORE.fullmatch(config)
         assert found is not None, "the caller has asked `names_store`"
-        if location is not None and (not location or location != settings.str(found[1])):
-            return Refusal(ErrorCode.POLICY_VIOLATION, ONLY_ITS_OWN.format(found[1]))
+        listener, name = found.groups()
+        if location is not None and (not location or location != settings.str_of_listener(listener, name)):
+            return Refusal(ErrorCode.POLICY_VIOLATION, ONLY_ITS_OWN.format(name))
     read_again = context.cluster.read_stores_again
     problem = read_again() if locations and read_again is not None and not validate_only else ""
     return Refusal(ErrorCode.INVALID_REQUEST, problem) if problem else None

@@ -40,15 +40,20 @@ class SaslBehavior(VersionBehavior):
 
 
 def enabled_mechanisms(context: RequestContext) -> tuple[str, ...]:
-    """Return the mechanisms of the node (`sasl.enabled.mechanisms`), in the order of Kafka's HashMap."""
-    names = context.settings.of(context.node.node_id).str("sasl.enabled.mechanisms")
+    """Return the mechanisms of the listener (`sasl.enabled.mechanisms`), in the order of Kafka's HashMap."""
+    names = _setting("sasl.enabled.mechanisms", context)
     return tuple(in_hash_order((name.strip() for name in names.split(",")), java_hash))
 
 
 def note_session(authentication: Authentication, context: RequestContext) -> int:
     """Begin the session of a client that is authenticated; return its length in ms, 0: without an end (KIP-368)."""
-    lifetime_max_ms = context.settings.of(context.node.node_id).int("connections.max.reauth.ms")
-    return authentication.begin_session(context.now_ms, lifetime_max_ms)
+    return authentication.begin_session(context.now_ms, int(_setting("connections.max.reauth.ms", context)))
+
+
+def _setting(name: str, context: RequestContext) -> str:
+    """Return a setting as the listener of a request has it."""
+    listener = context.connection.listener or context.cluster.main_listener
+    return context.settings.of(context.node.node_id).str_of_listener(listener, name)
 
 
 def failing(response: Response, reason: str, context: RequestContext) -> DelayedOperation:
