@@ -12,6 +12,7 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.topic_config_changes import Operation
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.configuration.setting_table import STORE_SETTINGS
 from kproto_server.configuration.settings import (
     OF_LISTENER,
     RETENTION_UNITS_MS,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
+ADVERTISED, ADVERTISED_FIXED_SINCE = "advertised.listeners", (4, 0)
 OVERRIDES = "max.connections.per.ip.overrides"
 MIN_IN_SYNC = "min.insync.replicas"
 LOWEST = {"log.roll.ms": 1, "log.roll.jitter.ms": 0}
@@ -46,6 +48,9 @@ DYNAMIC_PROBLEM = (
 OF_PLUGINS_MAX = 10_000
 """Characters of the settings of plugins that a broker keeps."""
 TOO_MANY_OF_PLUGINS = f"kproto keeps at most {OF_PLUGINS_MAX} characters of settings that Kafka does not have"
+FIXED = "Cannot update these configs dynamically"
+PER_LISTENER = "These security configs can be dynamically updated only per-listener using the listener prefix"
+PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
 
 
@@ -82,9 +87,10 @@ def _checked(
     name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], current: Settings
 ) -> dict[str, str] | Refusal:
     kafka_version = current.kafka_version
-    of_plugins = {one: value for one, value in after.items() if _is_of_a_plugin(one)}
+    of_plugins = {one: value for one, value in after.items() if _is_of_a_plugin(one, kafka_version)}
     new = {one: value for one, value in after.items() if before.get(one) != value and one not in of_plugins}
-    problem = _problem(new, kafka_version) or _problem_of_threads(new, current)
+    problem = _problem(new, kafka_version) or _problem_of_cluster(name, before, after, kafka_version)
+    problem = problem or _problem_of_threads(new, current)
     if problem is not None:
         return problem if problem.error is ErrorCode.POLICY_VIOLATION else _with_resource(problem, name, kafka_version)
     if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas:
@@ -100,13 +106,14 @@ def _checked(
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
     unknown = {one for one in new if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version)}
     for one in new:
-        if one in unknown and not _is_read_only(one):
+        if one in unknown and not _is_read_only(one, kafka_version):
             return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
     fixed = [one for one in new if one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
-        in_brackets = kafka_version.behavior(AlterConfigsBehavior).lists_fixed_settings_in_brackets
-        names = f"[{', '.join(fixed)}]" if in_brackets else f"Set({', '.join(fixed)})"
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {names}")
+        return _refused(FIXED, fixed, kafka_version)
+    of_stores = sorted(STORE_SETTINGS & new.keys())
+    if of_stores:
+        return _refused(PER_LISTENER, of_stores, kafka_version, collection="HashSet")
     for one, value in new.items():
         try:
             parsed = _parsed(one, value)
@@ -123,16 +130,38 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
     return None
 
 
-def _is_of_a_plugin(name: str) -> bool:
+def _problem_of_cluster(
+    name: str, before: Mapping[str, str], after: Mapping[str, str], kafka_version: KafkaVersion
+) -> Refusal | None:
+    """Refuse settings of all brokers (``name`` is empty) that only one broker can have."""
+    if name:
+        return None
+    from kproto_server.configuration.per_broker_names import PER_BROKER_NAMES  # rarely used, as below
+
+    found = [
+        one
+        for one, value in after.items()
+        if before.get(one) != value and one in PER_BROKER_NAMES and kafka_version.at_least(*PER_BROKER_NAMES[one])
+    ]
+    return _refused(PER_BROKER, found, kafka_version) if found else None
+
+
+def _refused(text: str, names: Sequence[str], kafka_version: KafkaVersion, *, collection: str = "Set") -> Refusal:
+    in_brackets = kafka_version.behavior(AlterConfigsBehavior).lists_fixed_settings_in_brackets
+    listed = ", ".join(names)
+    return Refusal(ErrorCode.INVALID_REQUEST, f"{text}: {f'[{listed}]' if in_brackets else f'{collection}({listed})'}")
+
+
+def _is_of_a_plugin(name: str, kafka_version: KafkaVersion) -> bool:
     """Return whether Kafka has no such setting: then it may be one of a plugin, which is kept and has no effect."""
-    return name not in SETTINGS and not name.startswith(OF_LISTENER) and not _is_read_only(name)
+    return name not in SETTINGS and not name.startswith(OF_LISTENER) and not _is_read_only(name, kafka_version)
 
 
-def _is_read_only(name: str) -> bool:
+def _is_read_only(name: str, kafka_version: KafkaVersion) -> bool:
     """Return whether Kafka has a setting, which kproto does not have, and clients cannot change it."""
     from kproto_server.configuration.read_only_names import READ_ONLY_NAMES  # rarely used: not imported at the start
 
-    return name in READ_ONLY_NAMES
+    return name in READ_ONLY_NAMES or (name == ADVERTISED and kafka_version.at_least(*ADVERTISED_FIXED_SINCE))
 
 
 def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | None:

@@ -29,12 +29,19 @@ STEP_BATCHES = 5000
 
 
 class MemoryCleaner(PeriodicTask):
-    """Compacts partitions every `log.cleaner.backoff.ms`, from `start` on: those of which enough is dirty."""
+    """Compacts partitions every `log.cleaner.backoff.ms`, from `start` on: those of which enough is dirty.
+
+    An altered interval counts from the next run on.
+    """
 
     def __init__(self, settings: DynamicSettings, topics: Mapping[str, Topic], clock: Clock) -> None:
         super().__init__(clock, settings.current.int("log.cleaner.backoff.ms"), self.compact_all)
         self._settings = settings
         self._topics = topics
+
+    def start(self) -> None:
+        self._interval_ms = self._settings.current.int("log.cleaner.backoff.ms")
+        super().start()
 
     def compact_all(self, now_ms: int) -> Iterator[None]:
         """Compact the partitions in memory of all topics with compaction, in steps."""

@@ -68,7 +68,6 @@ class CompactionTask:
         self._worker = worker
         self._log_dir = log_dir
         self._monotonic_s = monotonic_s
-        self._backoff_ms = settings.current.int("log.cleaner.backoff.ms")
         self._is_enabled = settings.current.bool("log.cleaner.enable")
         self._stopped = False
         self._next_turn_s = 0.0
@@ -89,7 +88,7 @@ class CompactionTask:
             self._log_dir.on_roll = self.wake
 
     def _start_next_later(self) -> None:
-        due_ms = self._clock.now_ms() + self._backoff_ms
+        due_ms = self._clock.now_ms() + self._broker_settings.current.int("log.cleaner.backoff.ms")
         self._timer = self._clock.call_at(due_ms, self._start_next, in_background=True)
 
     def end_backoff(self) -> None:
