@@ -74,7 +74,6 @@ from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.connection.response_encoder import LARGE_RESPONSE_MAX_BYTES, ResponseEncoder
 from kproto_server.handlers import (
     _described_groups,
-    k02_list_offsets,
     k09_offset_fetch,
     k11_join_group,
     k15_describe_groups,
@@ -93,6 +92,7 @@ from kproto_server.handlers import (
     k90_describe_share_group_offsets,
 )
 from kproto_server.observation.observe import Observations
+from kproto_server.partition_log import lookup
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.security.users import ScramCredential
 from kproto_server.state import BrokerState
@@ -197,7 +197,7 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
     ("module", "limit", "request_", "version"),
     [
         (
-            k02_list_offsets,
+            lookup,
             "SLICE_RECORDS",
             ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="a", partitions=TIMES),)),
             4,
