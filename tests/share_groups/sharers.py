@@ -43,6 +43,7 @@ from kproto.messages.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequestTopic,
 )
 from kproto.records.batches import batch_end, first_offset, last_offset, read_batches, read_records
+from kproto.records.record_batch import RecordBatch
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.membership.members import Step, Transport
 from tests.share_groups.setup import Setup
@@ -257,6 +258,7 @@ class Sharers(Setup):
         """Read the sizes of the values of a topic, and its headers' names, by batch."""
         sizes = []
         for batch in read_batches(self._read_all(prefix + self.full(topic))):
+            assert isinstance(batch, RecordBatch)
             for record in batch.records():
                 names = [name for name, _ in record.headers]
                 sizes.append([batch.base_offset, repr(record.key), len(record.value or b""), *names])

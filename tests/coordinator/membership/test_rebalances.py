@@ -328,9 +328,9 @@ def test_few_subscribed_topics_of_all_members_are_read(
     """EX-22; equal subscriptions count once."""
     monkeypatch.setattr("kproto_server.coordinator.membership.protocols.SUBSCRIBED_TOPICS_MAX", topics_max)
     driver = GroupDriver()
-    for topics in (("t", "u"), ("t", "u"), ("v", "w")):
-        metadata = encode_member_data(ConsumerProtocolSubscription(topics=topics), 3)
-        driver.join(protocols=(("range", metadata),), settle=topics[0] == "v")
+    for topics in ("tu", "tu", "vw"):
+        metadata = encode_member_data(ConsumerProtocolSubscription(topics=tuple(topics)), 3)
+        driver.join(protocols=(("range", metadata),), settle=topics == "vw")
     assert driver.group.subscribed_topics == (frozenset("tuvw") if is_known else None)
 
 
