@@ -3,6 +3,7 @@
 import gzip
 import importlib
 import zlib
+from random import Random
 from types import ModuleType
 
 import cramjam
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.errors import DecodeError, MissingPackage
+from kproto.errors import ContentTooLarge, DecodeError, MissingPackage
 from kproto.records.compression import (
     CONTENT_SIZE_MAX,
     SNAPPY_BLOCK,
@@ -83,6 +84,20 @@ def test_several_members_of_gzip_are_one_content() -> None:
     assert decompress(Compression.GZIP, gzip.compress(b"one, ") + gzip.compress(b"two")) == b"one, two"
 
 
+def test_a_member_of_gzip_may_be_much_larger_than_the_one_before() -> None:
+    """zlib is given more bytes twice: the content comes in three parts."""
+    content = Random(1).randbytes(100)  # noqa: S311 - bytes that zlib does not make smaller
+    assert decompress(Compression.GZIP, gzip.compress(b"") + gzip.compress(content)) == content
+
+
+@pytest.mark.parametrize("sizes", [(60, 40), (40, 30, 30)])
+def test_the_limit_is_that_of_all_members_of_gzip_together(sizes: tuple[int, ...]) -> None:
+    packed = b"".join(gzip.compress(bytes(size)) for size in sizes)
+    assert decompress(Compression.GZIP, packed, limit=100) == bytes(100)
+    with pytest.raises(ContentTooLarge, match="more than 99 bytes"):
+        decompress(Compression.GZIP, packed, limit=99)
+
+
 def test_bytes_behind_the_members_of_gzip_are_ignored() -> None:
     """As Java does (measured on 2.8.2 and 4.4.0)."""
     packed = compress(Compression.GZIP, b"content")
@@ -137,6 +152,16 @@ def test_snappy_is_written_in_javas_frame() -> None:
     assert compress(Compression.SNAPPY, b"") == SNAPPY_FRAME
 
 
+def test_a_block_of_snappy_that_ends_after_the_data_is_refused() -> None:
+    """Also if the bytes before the end of the data are a whole block."""
+    block = bytes(cramjam.snappy.compress_raw(b"content"))
+    good = SNAPPY_FRAME + len(block).to_bytes(4, "big") + block
+    assert decompress(Compression.SNAPPY, good) == b"content"
+    for behind in (bytes(3), (len(block) + 1).to_bytes(4, "big") + block):
+        with pytest.raises(DecodeError, match="a block is truncated"):
+            decompress(Compression.SNAPPY, good + behind)
+
+
 def test_lz4_blocks_are_independent() -> None:
     """Version 1, independent blocks, no size or checksum of the content: Kafka refuses other frames."""
     assert compress(Compression.LZ4, b"content")[4] & 0b11101101 == 0b01100000
@@ -169,7 +194,14 @@ def test_lz4_of_magic_0_without_a_frame_header_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "digest"), [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF), (b"Nobody inspects", 0x9759CD1A)]
+    ("data", "digest"),
+    [
+        (b"", 0x02CC5D05),
+        (b"a", 0x550D7456),
+        (b"abc", 0x32D153FF),
+        (b"abcd", 0xA3643705),
+        (b"Nobody inspects", 0x9759CD1A),
+    ],
 )
 def test_xxh32_vectors(data: bytes, digest: int) -> None:
     assert len(data) < 16
