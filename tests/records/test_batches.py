@@ -7,11 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.errors import CorruptBatch, DecodeError
-from kproto.records.batches import batch_end, read_batch, read_batches, read_records
+from kproto.records.batches import (
+    batch_end,
+    first_offset,
+    last_offset,
+    read_batch,
+    read_batches,
+    read_records,
+    stored_crc,
+)
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
-from kproto.records.record_batch import build_record_batch
+from kproto.records.record_batch import RecordBatch, build_record_batch
 from tests.records.made import COMMIT_BATCH, COMMIT_MARKER, TOMBSTONE_BATCH
 
 MIXED = (
@@ -31,6 +39,14 @@ def test_all_magics_are_read_in_order() -> None:
     batches = list(read_batches(MIXED))
     assert [batch.magic for batch in batches] == [0, 0, 1, 2, 2, 2]
     assert [batch.last_offset for batch in batches] == [0, 1, 2, 4, 2, 1]
+
+
+def test_the_header_of_a_batch_at_any_position_has_its_offsets_and_its_checksum() -> None:
+    batches = list(read_batches(MIXED))
+    assert [last_offset(MIXED, edge) for edge in EDGES[:-1]] == [batch.last_offset for batch in batches]
+    assert [first_offset(MIXED, edge) for edge in EDGES[:-1]] == [0, 1, 2, 3, 2, 1]
+    newest = [batch.header.crc for batch in batches if isinstance(batch, RecordBatch)]
+    assert [stored_crc(MIXED, edge) for edge in EDGES[3:-1]] == newest
 
 
 def test_read_records_leaves_out_the_markers_of_the_broker() -> None:
@@ -77,17 +93,22 @@ def test_a_flipped_bit_raises_only_decode_error(bit: int) -> None:
 @pytest.mark.parametrize("size", [-(2**31), -1, 0, 13])
 def test_a_size_below_the_least_size_is_refused(size: int) -> None:
     data = bytes(8) + size.to_bytes(4, "big", signed=True) + bytes(100)
-    with pytest.raises(DecodeError, match=f"size {size}, the least is 14"):
+    with pytest.raises(DecodeError, match=f"batch at byte 8: size {size}, the least is 14"):
         list(read_batches(data))
+    for after in (b"", bytes(1)):
+        with pytest.raises(DecodeError, match=f"batch at byte {len(COMMIT_BATCH) + 8}: size {size}"):
+            batch_end(COMMIT_BATCH + data[:12] + after, len(COMMIT_BATCH))
 
 
 def test_an_unknown_magic_is_refused() -> None:
-    with pytest.raises(DecodeError, match="unknown magic 3"):
-        list(read_batches(COMMIT_BATCH[:16] + b"\3" + COMMIT_BATCH[17:]))
+    data = COMMIT_BATCH[:16] + b"\3" + COMMIT_BATCH[17:]
+    with pytest.raises(DecodeError, match=rf"batch\.magic at byte {EDGES[-1] + 16}: unknown magic 3"):
+        list(read_batches(MIXED + data))
 
 
-def test_checksums_are_checked_unless_check_crc_is_false() -> None:
-    data = COMMIT_BATCH[:-2] + b"\1\0"
+@pytest.mark.parametrize("whole", [COMMIT_BATCH, build_message_set([Record(b"k", b"v", offset=1)], magic=0)])
+def test_checksums_are_checked_unless_check_crc_is_false(whole: bytes) -> None:
+    data = whole[:-2] + b"\1\0"
     with pytest.raises(CorruptBatch):
         list(read_batches(data))
     assert len(list(read_batches(data, check_crc=False))) == 1

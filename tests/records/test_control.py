@@ -84,17 +84,17 @@ def test_newer_versions_are_read_by_their_first_fields() -> None:
 def test_other_types_are_returned_and_do_not_end_a_transaction(number: int) -> None:
     key = b"\0\0" + number.to_bytes(2, "big", signed=True)
     assert control_type(key) == number
-    with pytest.raises(DecodeError, match=f"type {number} does not end a transaction"):
+    with pytest.raises(DecodeError, match=f"control record key at byte 2: type {number} does not end a transaction"):
         read_end_marker(Record(key, bytes(6)))
 
 
-@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", bytes.fromhex("ffff0000")])
+@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", bytes.fromhex("ffff0000"), bytes.fromhex("80000000")])
 def test_a_malformed_key_is_refused(key: bytes | None) -> None:
-    with pytest.raises(DecodeError, match="control record key"):
+    with pytest.raises(DecodeError, match="control record key at byte 0"):
         control_type(key)
 
 
 @pytest.mark.parametrize("value", [None, b"", bytes(5), bytes.fromhex("ffff00000000")])
 def test_a_malformed_value_is_refused(value: bytes | None) -> None:
-    with pytest.raises(DecodeError, match="EndTxnMarker"):
+    with pytest.raises(DecodeError, match="EndTxnMarker at byte 0"):
         read_end_marker(Record(bytes(4), value))
