@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto import registry
+from kproto import headers, registry
 from kproto.declaration import NEWEST, NONE, TaggedField
 from kproto.errors import DecodeError, EncodeError, TooManyElements
 from kproto.headers import (
@@ -128,14 +128,14 @@ def test_a_client_id_cut_in_an_api_without_tags_is_refused() -> None:
 
 
 def test_an_empty_frame_is_refused() -> None:
-    with pytest.raises(DecodeError, match="0 bytes"):
+    with pytest.raises(DecodeError, match="RequestHeader at byte 0: 0 bytes, the least is 8"):
         read_request_header(b"")
 
 
 @pytest.mark.parametrize("api_key", [-1, -32768, 59, 32767])
 def test_an_unknown_api_key_is_refused(api_key: int) -> None:
     """BA-6."""
-    with pytest.raises(DecodeError, match=f"no API has key {api_key}"):
+    with pytest.raises(DecodeError, match=rf"RequestHeader\.request_api_key at byte 0: no API has key {api_key}"):
         read_request_header(api_key.to_bytes(2, "big", signed=True) + bytes(20))
 
 
@@ -145,10 +145,35 @@ def test_malformed_text_of_a_client_id_is_replaced() -> None:
     assert read_request_header(frame) == as_declared(frame) == (8, 3, 7, "\ufffd\ufffd", 12)
 
 
-def test_too_many_tagged_fields_are_refused() -> None:
-    frame = bytes.fromhex("0008 0008 00000007 0001 61 e907")
-    with pytest.raises(TooManyElements):
-        read_request_header(frame + bytes(2 * 1001))
+def test_too_many_tagged_fields_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first request of an API, too."""
+    monkeypatch.setattr(headers, "_flexible_from", {})
+    begin = "0008 0008 00000007 0001 61"
+    for _ in range(2):
+        with pytest.raises(TooManyElements):
+            read_request_header(bytes.fromhex(f"{begin} e907") + bytes(2 * 1001))
+        read_request_header(bytes.fromhex(f"{begin} 00"))
+
+
+OF_EACH_LAYOUT = {
+    "no tags": "0008 0003 00000007 0001 61 0000",
+    "null": "0008 0003 00000007 ffff",
+    "empty": "0008 0003 00000007 0000",
+    "flexible": "0008 0008 00000007 0001 61 00",
+    "tags": "0008 0008 00000007 0001 61 02 05 02 7878 06 00",
+    "SaslHandshake has no flexible version": "0011 0001 00000007 0001 61 0000",
+}
+
+
+@pytest.mark.parametrize("layout", OF_EACH_LAYOUT)
+def test_only_the_first_header_of_an_api_is_read_by_its_declaration(
+    layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "_flexible_from", {})
+    frame = bytes.fromhex(OF_EACH_LAYOUT[layout])
+    assert read_request_header(frame) == as_declared(frame)
+    monkeypatch.delattr(headers, "_read_as_declared")
+    assert read_request_header(frame) == as_declared(frame)
 
 
 @pytest.mark.parametrize("size", ["ffff", "fffe", "8000"])
@@ -161,7 +186,8 @@ def test_any_negative_length_is_a_null_client_id(size: str) -> None:
 
 def test_only_controlled_shutdown_v0_has_a_header_without_client_id() -> None:
     """BA-3."""
-    assert read_request_header(bytes.fromhex("0007 0000 00000007 00000001")) == (7, 0, 7, "", 8)
+    for body in ("00000001", "", "00000001"):
+        assert read_request_header(bytes.fromhex(f"0007 0000 00000007 {body}")) == (7, 0, 7, "", 8)
     assert read_request_header(bytes.fromhex("0007 0001 00000007 0001 63 00000001")) == (7, 1, 7, "c", 11)
     frame = request_frame(ControlledShutdownRequest(broker_id=1), 0, correlation_id=7, client_id="dropped")
     assert frame == bytes.fromhex("0000000c 0007 0000 00000007 00000001")
@@ -181,7 +207,7 @@ def test_a_response_frame_consists_of_size_header_and_body(correlation_id: int, 
 
 
 def test_a_correlation_id_beyond_int32_is_refused() -> None:
-    with pytest.raises(EncodeError, match="correlation_id"):
+    with pytest.raises(EncodeError, match=r"^ResponseHeader\.correlation_id: "):
         response_frame(2**31, 0, b"")
 
 
