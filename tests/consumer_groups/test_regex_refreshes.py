@@ -43,8 +43,9 @@ def test_a_replaced_expression_is_matched_by_the_next_heartbeat_of_any_member(re
     group.beat("A")
     assert group.members["A"].epoch == before
     group.pass_time(1100)
-    group.settle("A", "B")
+    group.beat("A")
     assert group.members["A"].epoch == before + 1
+    group.settle("A", "B")
     assert list(group.members["B"].assigned) == ["u"]
 
 
