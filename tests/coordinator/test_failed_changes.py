@@ -167,6 +167,22 @@ def test_a_classic_member_learns_that_it_is_still_in_its_consumer_group() -> Non
     assert member_id in found.members
 
 
+@pytest.mark.parametrize("instance", [None, "i"])
+def test_a_classic_member_learns_that_it_could_not_join_a_consumer_group(instance: str | None) -> None:
+    """With the instance of the last other member, it would make the group a classic one."""
+    state, group = migrating()
+    group.join("A", ("x",), instance_id="i")
+    before = state.coordinator.groups.get(group.group_id)
+    state.coordinator.log = RecordingLog(STORAGE_ERROR)
+    group.join_classic("B", ("x",), instance=instance)
+    [[response]] = group.steps[-1].responses.values()
+    assert (response["error_code"], response["member_id"]) == (ErrorCode.NOT_COORDINATOR, "")
+    found = state.coordinator.groups.get(group.group_id)
+    assert found is before
+    assert found is not None
+    assert list(found.members) == ["A"]
+
+
 @pytest.mark.parametrize("deletes", ["group", "offset"])
 @pytest.mark.parametrize("error", [0, STORAGE_ERROR])
 def test_pending_offsets_go_with_the_tombstones(deletes: str, error: int) -> None:
