@@ -31,6 +31,7 @@ TESTS = (
     # Not the tests of the codec that go through all messages: they take minutes.
     "tests/codec/test_codes.py",
     "tests/codec/test_declarations.py",
+    "tests/codec/test_decode_errors.py",
     "tests/codec/test_element_limit.py",
     "tests/codec/test_encode_errors.py",
     "tests/codec/test_golden_frames.py",
