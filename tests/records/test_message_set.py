@@ -5,7 +5,7 @@ import zlib
 import pytest
 from hypothesis import given
 
-from kproto.errors import CorruptBatch, DecodeError, EncodeError
+from kproto.errors import ContentTooLarge, CorruptBatch, DecodeError, EncodeError, TooManyElements
 from kproto.interpret import InterpretedCodec
 from kproto.message_codec import message_codec
 from kproto.records.batch_header import APPEND_TIME
@@ -114,6 +114,25 @@ def test_append_time_is_the_timestamp_of_all_messages(compression: Compression) 
     assert [record.timestamp for batch in batches for record in batch.records()] == [77, 77]
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_wrapper_has_no_more_bytes_and_records_than_the_limits(magic: int) -> None:
+    records = [Record(b"k", b"v", offset=offset) for offset in range(3)]
+    size = len(build_message_set(records, magic=magic))
+    batch, _ = read_legacy_batch(build_message_set(records, magic=magic, compression=Compression.GZIP))
+    assert len(batch.records(content_size_max=size, count_max=3)) == 3
+    with pytest.raises(ContentTooLarge):
+        batch.records(content_size_max=size - 1)
+    with pytest.raises(TooManyElements):
+        batch.records(count_max=2)
+
+
+def test_a_built_wrapper_of_magic_0_has_the_checksum_of_its_magic() -> None:
+    """The clients of its time refuse others."""
+    data = build_message_set([Record(b"k", b"v")], magic=0, compression=Compression.LZ4)
+    value = read_legacy_batch(data)[0].message.value
+    assert value == compress(Compression.LZ4, build_message_set([Record(b"k", b"v")], magic=0), magic=0)
+
+
 def test_a_message_set_without_records_is_empty() -> None:
     assert build_message_set([], magic=1) == build_message_set([], magic=0, compression=Compression.GZIP) == b""
 
@@ -144,7 +163,7 @@ def test_invalid_wrappers_are_refused() -> None:
         "compressed twice": wrapper(packed),
         "0 within 1": wrapper(older),
         "its content has": wrapper(bad_crc),
-        "truncated before its magic": wrapper(uncompressed[:10]),
+        "truncated before its magic": wrapper(uncompressed + uncompressed[:10]),
         "gzip": wrapper(uncompressed)[:-1],
     }
     for reason, data in cases.items():
@@ -226,7 +245,7 @@ def test_plain_messages_are_read_as_one_by_one_up_to_the_first_that_is_wrong(mag
     """Each byte of a message set is changed in turn; `read_batches` says which messages before it are right."""
     timestamp = 99 if magic else -1
     records = [
-        Record(key, value, timestamp=timestamp, offset=3) for key in (None, b"", b"k") for value in (None, b"v1")
+        Record(key, value, timestamp=timestamp, offset=3) for key in (None, b"", b"k") for value in (None, b"", b"v")
     ]
     messages = build_message_set(records, magic=magic)
     wrapper = build_message_set(records[:1], magic=magic, compression=Compression.GZIP)
