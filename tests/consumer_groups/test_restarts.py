@@ -27,11 +27,18 @@ if TYPE_CHECKING:
 RELEASES = ["4.0", "4.4"]
 SETTINGS = {"num.partitions": "5", "group.consumer.assignment.interval.ms": "0"}
 
+MEMBER_FIELDS: tuple[str, ...] = (
+    *("group_instance_id", "rack_id", "topics", "regex", "assignor", "client_id", "client_host"),
+    *("rebalance_timeout_ms", "session_timeout_ms", "protocols", "speaks_classic"),
+    *("epoch", "previous_epoch", "state", "assigned", "revoking"),
+)
+
 
 class Group:
     """Members that send heartbeats to a broker on a simulated disk."""
 
     def __init__(self, durability: Durability, release: str) -> None:
+        self.release = release
         self.broker = DiskBroker(durability, SETTINGS, kafka_version=release)
         for _ in range(2):
             self.broker.ask(FindCoordinatorRequest(key="g"), 2)
@@ -68,14 +75,12 @@ class Group:
     def as_values(self) -> tuple[Any, ...]:
         """Return all of the group that the log has."""
         data = self.group.data
-        names = ("group_instance_id", "rack_id", "topics", "regex", "assignor", "epoch", "previous_epoch", "state")
-        members = {
-            member_id: (*[getattr(member, name) for name in names], member.assigned, member.revoking)
-            for member_id, member in data.members.items()
-        }
-        targets = dict(data.targets)
-        resolved = {regex: found.topics for regex, found in data.resolved.items()}
-        return data.epoch, data.metadata_hash, members, data.assignment_epoch, targets, resolved, self.group.state
+        names, assigned_ms = (*MEMBER_FIELDS, "partition_epochs"), data.assignment_timestamp_ms
+        if self.release == "4.0":  # its log has no times of assignments, and no epochs of partitions
+            names, assigned_ms = MEMBER_FIELDS, 0
+        members = {member_id: [getattr(member, name) for name in names] for member_id, member in data.members.items()}
+        values = data._asdict() | {"members": members, "assignment_timestamp_ms": assigned_ms}
+        return *values.values(), self.group.state
 
     def kill(self) -> None:
         self.broker.persistence.flush()
