@@ -93,7 +93,7 @@ class SecurityOptions(NamedTuple):
         return dict.fromkeys(chain(self.mechanisms, *own))
 
     def all_users(self) -> list[tuple[str, str]]:
-        """Return names and passwords of the users of all listeners, those that have a user for themselves first."""
+        """Return names and passwords of all users; those of the broker come behind those of single listeners."""
         return [one for users in (*self.users_of.values(), self.users) for one in users.items()]
 
 

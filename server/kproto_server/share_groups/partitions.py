@@ -283,7 +283,8 @@ class SharePartitions:
         The log gets both in this order, so each archived record is in the queue. If the share partition is dropped
         meanwhile, they are written again when it is loaded.
         """
-        dead, queue = found.share.dead(), self._dead_letters()
+        dead = found.share.dead()
+        queue = self._dead_letters() if dead else None
         if queue is not None:
             for _ in queue.write(found.key, dead, self._settings_of(found.key.group_id), budget):
                 yield
