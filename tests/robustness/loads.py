@@ -16,6 +16,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from tests.network.raw_client import RawClient
 from tests.robustness.broker_process import BrokerProcess
+from tests.robustness.group_loads import GROUP_LOADS
 from tests.robustness.measured_broker import Cost, cost_of
 
 FETCHING_CLIENTS = 60
@@ -134,4 +135,5 @@ LOADS: dict[str, Callable[[BrokerProcess], Cost]] = {
     f"{CONNECTIONS} connections at once": ask_by_many,
     f"{ASKING_CLIENTS} clients with {REQUESTS} costly requests": costly_by_many,
     f"{LARGE_TOPICS} topics of {PARTITIONS} partitions": large_topics,
+    **GROUP_LOADS,
 }

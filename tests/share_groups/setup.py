@@ -107,13 +107,13 @@ class Setup:
     def produce(self, *counts: int, topic: str = "t", partition: int = 0) -> None:
         """Produce batches with these numbers of records."""
         for count in counts:
-            self._write(build_record_batch(_records(count)), topic, partition)
+            self.write(build_record_batch(_records(count)), topic, partition)
 
     def produce_values(self, *sizes: int, topic: str = "t") -> None:
         """Produce batches of one record each, whose values have these sizes."""
         for size in sizes:
             headers = (RecordHeader("h", b"x"),)
-            self._write(build_record_batch([Record(b"k", bytes(size), headers=headers, offset=0)]), topic, 0)
+            self.write(build_record_batch([Record(b"k", bytes(size), headers=headers, offset=0)]), topic, 0)
 
     def begin_transaction(self, producer: str, *counts: int, topic: str = "t", partition: int = 0) -> None:
         """Produce batches with these numbers of records in a new transaction."""
@@ -144,7 +144,7 @@ class Setup:
                 base_sequence=sequence,
                 flags=TRANSACTIONAL,
             )
-            self._write(batch, topic, partition, self.full(producer))
+            self.write(batch, topic, partition, self.full(producer))
             sequence += count
 
     def end_transaction(self, producer: str, *, committed: bool) -> None:
@@ -155,7 +155,7 @@ class Setup:
         assert not self._ask(request, 3).error_code
         self._transport.pass_time(500)  # until the marker is written
 
-    def _write(self, batch: bytes, topic: str, partition: int, transactional_id: str | None = None) -> None:
+    def write(self, batch: bytes, topic: str, partition: int, transactional_id: str | None = None) -> None:
         data = TopicProduceData(
             name=self.full(topic), partition_data=(PartitionProduceData(index=partition, records=batch),)
         )
