@@ -130,7 +130,7 @@ def test_a_member_that_does_not_sync_is_removed(syncs: bool) -> None:
 
 @pytest.mark.parametrize("joins", [False, True])
 def test_a_member_that_does_not_join_for_a_rebalance_is_removed(joins: bool) -> None:
-    """The time does not begin anew with each heartbeat."""
+    """The time does not begin again with each heartbeat."""
     group = joined(LONG_MS)
     group.sync("B")
     group.pass_time(INTERVAL_MS)
