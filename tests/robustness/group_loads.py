@@ -1,13 +1,10 @@
-"""Loads of groups: members with much metadata, and records that a share group gives up."""
+"""Loads of groups: records that a share group gives up."""
 
 from __future__ import annotations
 
 import itertools
-from contextlib import ExitStack
 
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
-from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.records.compression import Compression
 from kproto.records.record import Record
@@ -21,41 +18,10 @@ from tests.robustness.measured_broker import Cost, cost_of
 from tests.share_groups.sharers import Sharers
 from tests.waiting import wait_until
 
-MEMBERS, METADATA_BYTES = 60, 700_000
 PARTITIONS, RECORDS = 50, 2_000
 LATEST = -1
 
 _numbers = itertools.count()
-
-
-def members_with_metadata(broker: BrokerProcess) -> Cost:
-    """The members of a group join with 700 KB of metadata each, and the leader gets that of all."""
-    group_id = f"metadata{next(_numbers)}"
-    protocol = JoinGroupRequestProtocol(name="range", metadata=b"x" * METADATA_BYTES)
-
-    def join(member_id: str) -> tuple[JoinGroupRequest, int]:
-        request = JoinGroupRequest(
-            group_id=group_id,
-            session_timeout_ms=6_000,
-            rebalance_timeout_ms=60_000,
-            member_id=member_id,
-            protocol_type="consumer",
-            protocols=(protocol,),
-        )
-        return request, 3
-
-    def join_all() -> int:
-        with ExitStack() as stack:
-            leader, *others = [stack.enter_context(RawClient(broker.address)) for _ in range(MEMBERS)]
-            leader.ask(FindCoordinatorRequest(key=group_id), 0)
-            alone = leader.ask(*join(""))
-            assert isinstance(alone, JoinGroupResponse)
-            for client in others:
-                client.send(join(""))
-            leader.send(join(alone.member_id))
-            return sum(len(client.read_frame()) for client in (leader, *others))
-
-    return cost_of(broker, join_all)
 
 
 def dead_letters(broker: BrokerProcess) -> Cost:
@@ -97,7 +63,4 @@ def _end_of(client: RawClient, topic: str) -> int:
     return offset
 
 
-GROUP_LOADS = {
-    f"{MEMBERS} members with {METADATA_BYTES // 1000} KB of metadata each": members_with_metadata,
-    f"{PARTITIONS * RECORDS:,} dead letters": dead_letters,
-}
+GROUP_LOADS = {f"{PARTITIONS * RECORDS:,} dead letters": dead_letters}
