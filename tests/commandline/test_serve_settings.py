@@ -16,6 +16,7 @@ from kproto.messages.k03_metadata import MetadataRequest
 from tests.commandline.commands import LIMIT_S, Process, kproto, kproto_started, line_of
 from tests.network.raw_client import RawClient
 from tests.network.requests import node_addresses
+from tests.security.test_settings_of_listeners import ask_sasl
 from tests.waiting import wait_until
 
 SERVER_PROPERTIES = """\
@@ -135,6 +136,24 @@ def test_listeners_of_server_properties_may_differ(tmp_path: Path) -> None:
     assert err.splitlines()[0] == (
         f"kproto serve: --config {config}: these settings mean nothing here: process.roles, {ignored}"
     )
+
+
+@pytest.mark.parametrize("listeners", ["", "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0"])
+def test_the_main_listener_has_settings_for_itself(listeners: str) -> None:
+    """It has the name of its protocol if none is given."""
+    name = "inside" if listeners else "sasl_plaintext"
+    settings = [f"listener.name.{name}.connections.max.reauth.ms=60000"]
+    if listeners:
+        protocols = "INSIDE:SASL_PLAINTEXT,OUTSIDE:SASL_PLAINTEXT"
+        settings += [f"listeners={listeners}", f"listener.security.protocol.map={protocols}"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    with kproto_started("serve", "--port", "0", "--sasl", "PLAIN", "--user", "a:b", *words) as process:
+        addresses = [f"127.0.0.1:{port_of(process)}"]
+        if listeners:
+            addresses.append(line_of(process).rpartition(" ")[2])
+        lifetimes_ms = [ask_sasl(address, "PLAIN", b"\0a\0b")[1].session_lifetime_ms for address in addresses]
+        ended(process)
+    assert lifetimes_ms == ([60_000, 0] if listeners else [60_000])
 
 
 @pytest.mark.parametrize(

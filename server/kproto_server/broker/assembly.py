@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
+from kproto_server.configuration.listeners import PLAINTEXT
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.log_manager.memory_cleaner import MemoryCleaner
 from kproto_server.log_manager.retention_task import ProducerExpirationTask, RetentionTask
@@ -32,6 +33,7 @@ def assemble(
     sockets: Sequence[socket.socket],
     *,
     advertised: Address,
+    main_listener: str = PLAINTEXT,
     others: Sequence[OpenListener] = (),
     kafka_version: KafkaVersion,
     settings: Settings,
@@ -41,7 +43,7 @@ def assemble(
     requests_kept: int = 0,
     keeps_from_start: bool = True,
 ) -> tuple[EventLoop, Server]:
-    """Return the event loop and the server for these sockets, each of which belongs to a node.
+    """Return the event loop and the server for these sockets, each of which belongs to a node: its main listener.
 
     The first ``started`` nodes are up and their sockets listen; the other nodes have never been up (BA-52). The request
     log keeps the newest ``requests_kept`` requests, once it is on (``keeps_from_start``). The caller runs
@@ -67,6 +69,7 @@ def assemble(
         for index, (node, sock) in enumerate(zip(nodes, listener.sockets, strict=True)):
             node.others[listener.name] = (listener.advertised.host, _advertised_port(listener.advertised, index, sock))
     cluster = Cluster(nodes, kafka_version, TopicDefaults.of(settings, len(nodes)), os.urandom)
+    cluster.main_listener = main_listener
     state = BrokerState(kafka_version, settings, cluster, clock)
     expiration_task = ExpirationTask(state.coordinator, clock)
     expiration_task.start()

@@ -171,10 +171,9 @@ class Broker(BrokerControls):
             if main is not None and main.bound is not None:
                 host, port = main.bound.host or "0.0.0.0", main.bound.port  # noqa: S104 - as Kafka
             self._advertised = Address(host, 0) if main is None or main.advertised is None else main.advertised
-        check_names_of_listeners(
-            self.settings,
-            [one.name for one in self._listeners] or [protocol_name(has_tls=tls is not None, has_sasl=bool(sasl))],
-        )
+        protocol = protocol_name(has_tls=tls is not None, has_sasl=bool(sasl))
+        self._names = [one.name for one in self._listeners] or [protocol]
+        check_names_of_listeners(self.settings, self._names)
         self._others: list[OpenListener] = []
         self._address = host, port, brokers
         self._started = started
@@ -243,8 +242,6 @@ class Broker(BrokerControls):
 
                 self._others = open_listeners(self._listeners[1:], count, self._started)
             loop, server = self._assemble(sockets)
-            if self._listeners:
-                server.acceptor.main_listener = server.state.cluster.main_listener = self._listeners[0].name
             if self._faults is not None:
                 self._faults.begin(server)
             if self._seed is not None:
@@ -280,6 +277,7 @@ class Broker(BrokerControls):
         return assemble(
             sockets,
             advertised=self._advertised,
+            main_listener=self._names[0],
             others=self._others,
             kafka_version=self.kafka_version,
             settings=self.settings,

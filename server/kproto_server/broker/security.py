@@ -52,6 +52,11 @@ class SecurityOptions(NamedTuple):
     def __repr__(self) -> str:
         return f"SecurityOptions(tls={self.tls!r}, mechanisms={self.mechanisms!r}, users={list(self.users)})"
 
+    @property
+    def protocol(self) -> str:
+        """The security protocol of a listener with all of it."""
+        return protocol_name(has_tls=self.tls is not None, has_sasl=bool(self.mechanisms))
+
     def checked(self, settings: Settings) -> Settings:
         """Return the settings of a broker with this security.
 
@@ -140,7 +145,7 @@ class Security:
 
             self._signing_keys = SigningKeys(settings)
             self._validate = self._signing_keys.bearer
-        self._main_protocol = protocol_name(has_tls=options.tls is not None, has_sasl=bool(options.mechanisms))
+        self._main_protocol = options.protocol
         if options.tls is not None:
             self._make_tls(options.tls, hosts)
 
@@ -169,9 +174,7 @@ class Security:
             server.state.cluster.read_stores_again = self._read_stores_again
         new_authentication = self._authentications(server)
         self._main_protocol = protocols.get("", self._main_protocol)
-        if not protocols:
-            server.acceptor.main_listener = server.state.cluster.main_listener = self._main_protocol
-        self._main_listener = server.acceptor.main_listener
+        self._main_listener = server.state.cluster.main_listener
         for name, protocol in ({"": self._main_protocol} | dict(protocols)).items():
             server.acceptor.security[name] = self.of_listener(protocol, name, new_authentication)
 

@@ -77,6 +77,7 @@ def _serve(options: ServeOptions) -> int:
     loop, server = assemble(
         sockets,
         advertised=advertised,
+        main_listener=_main_listener(options),
         others=others,
         kafka_version=broker.kafka_version,
         settings=broker.settings,
@@ -198,6 +199,12 @@ class AddressFile:
         """Remove the file, unless another broker has written it since."""
         if self.path is not None:
             output_file.remove(self.path, self._content)
+
+
+def _main_listener(options: ServeOptions) -> str:
+    if options.listeners:
+        return options.listeners[0].name
+    return "PLAINTEXT" if options.broker.security is None else options.broker.security.protocol
 
 
 def _freeze_garbage_collector() -> None:

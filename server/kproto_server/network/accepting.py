@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from kproto.errors import UsageError
-from kproto_server.configuration.listeners import PLAINTEXT
 from kproto_server.connection.connection import Connection
 from kproto_server.network.node_listener import CONNECTIONS_MAX
 from kproto_server.network.poller import READ
@@ -130,8 +129,6 @@ class Acceptor:
         self._request_log = request_log
         self.security: dict[str, ListenerSecurity] = {}
         """By the name of the listener, empty for the main one; a listener that is missing has neither TLS nor SASL."""
-        self.main_listener: str = PLAINTEXT
-        """The name of the main listener in settings of listeners."""
         self.on_connected: Callable[[int, Transport], object] | None = None
         """Called with the node id of each new connection."""
         self.descriptors_max: int = sys.maxsize
@@ -178,9 +175,13 @@ class Acceptor:
     def _settings(self, listener: NodeListener) -> Settings:
         return self._dispatcher.state.settings.of(listener.node.node_id)
 
+    def _named(self, listener: str) -> str:
+        """Return the name of a listener in settings; empty: of the main one."""
+        return listener or self._dispatcher.state.cluster.main_listener
+
     def _has_slot(self, listener: NodeListener, name: str) -> bool:
         settings = self._settings(listener)
-        own_max = settings.int_of_listener(name or self.main_listener, CONNECTIONS_MAX)
+        own_max = settings.int_of_listener(self._named(name), CONNECTIONS_MAX)
         return listener.has_slot(name, own_max, settings)
 
     @cached_property
@@ -200,7 +201,7 @@ class Acceptor:
             The socket is closed.
         """
         clock, is_over = self._dispatcher.state.clock, trio.Event()
-        throttle_ms = self._rates.listener_ms(listener.node.node_id, name or self.main_listener)
+        throttle_ms = self._rates.listener_ms(listener.node.node_id, self._named(name))
         timer = clock.call_at(clock.now_ms() + throttle_ms, is_over.set, for_client=True)
         try:
             await trio.lowlevel.checkpoint()  # the listener may have been closed before this task first ran
@@ -246,7 +247,7 @@ class Acceptor:
             sock.close()
             return
         if self._dispatcher.state.cluster.client_quotas:
-            throttle_ms = self._rates.address_ms(listener.node.node_id, name or self.main_listener, ip)
+            throttle_ms = self._rates.address_ms(listener.node.node_id, self._named(name), ip)
             if throttle_ms:
                 self._close_later(listener, sock, ip, throttle_ms)
                 return
