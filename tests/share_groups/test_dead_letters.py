@@ -65,6 +65,16 @@ def numbered(count: int = RECORDS, value: bytes = b"v") -> list[Record]:
     return [Record(None, value, offset=offset, timestamp=NOW_MS) for offset in range(count)]
 
 
+@pytest.fixture
+def rejected(monkeypatch: pytest.MonkeyPatch) -> QueueReader:
+    """Return a reader whose records were all rejected; a step writes ten of them."""
+    monkeypatch.setattr(partitions, "STEP_RECORDS", 10)
+    reader = QueueReader()
+    reader.write(numbered())
+    reader.reject()
+    return reader
+
+
 def test_many_records_are_written_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The records of one batch of the log are decoded once, and archived when all are written."""
     monkeypatch.setattr(partitions, "STEP_RECORDS", 30)
@@ -91,43 +101,31 @@ def test_records_that_die_while_others_are_written_follow(monkeypatch: pytest.Mo
     assert reader.start_offset() == RECORDS
 
 
-def test_a_share_partition_that_is_loaded_again_writes_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "STEP_RECORDS", 10)
-    reader = QueueReader()
-    reader.write(numbered())
-    reader.reject()
-    reader.share.pass_time(1)
-    reader.transport.state.share_groups.partitions.forget([reader.share.topic_ids["t"]])
-    reader.share.pass_time(100)
-    assert reader.letters() == []
-    reader.share.fetch("A", 0, epoch=0, wait_ms=0)
-    reader.share.pass_time(100)
-    assert reader.letters() == [(offset, b"v") for offset in range(RECORDS)]
-    assert reader.start_offset() == RECORDS
+def test_a_share_partition_that_is_loaded_again_writes_what_is_left(rejected: QueueReader) -> None:
+    rejected.share.pass_time(1)
+    rejected.transport.state.share_groups.partitions.forget([rejected.share.topic_ids["t"]])
+    rejected.share.pass_time(100)
+    assert rejected.letters() == []
+    rejected.share.fetch("A", 0, epoch=0, wait_ms=0)
+    rejected.share.pass_time(100)
+    assert rejected.letters() == [(offset, b"v") for offset in range(RECORDS)]
+    assert rejected.start_offset() == RECORDS
 
 
-def test_a_reset_ends_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "STEP_RECORDS", 10)
-    reader = QueueReader()
-    reader.write(numbered())
-    reader.reject()
-    groups = reader.transport.state.share_groups
+def test_a_reset_ends_the_steps(rejected: QueueReader) -> None:
+    groups = rejected.transport.state.share_groups
     groups.partitions.forget()
-    reader.share.pass_time(100)
-    assert reader.letters() == []
-    reader.share.fetch("A", 0, epoch=0, wait_ms=0)
-    reader.share.pass_time(100)
-    assert len(reader.letters()) == RECORDS
+    rejected.share.pass_time(100)
+    assert rejected.letters() == []
+    rejected.share.fetch("A", 0, epoch=0, wait_ms=0)
+    rejected.share.pass_time(100)
+    assert len(rejected.letters()) == RECORDS
 
 
-def test_records_are_archived_if_the_queue_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "STEP_RECORDS", 10)
-    reader = QueueReader()
-    reader.write(numbered())
-    reader.reject()
-    assert reader.cluster.delete_topic(QUEUE) is not None
-    reader.share.pass_time(100)
-    assert reader.start_offset() == RECORDS
+def test_records_are_archived_if_the_queue_is_deleted_meanwhile(rejected: QueueReader) -> None:
+    assert rejected.cluster.delete_topic(QUEUE) is not None
+    rejected.share.pass_time(100)
+    assert rejected.start_offset() == RECORDS
 
 
 def test_batches_that_are_costly_to_decode_are_not_copied(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kproto.errors import DecodeError, MissingPackage
 from kproto.records.batch_header import HEADER_SIZE
 from kproto.records.batches import read_batches
-from kproto.records.record import Record, RecordHeader, encode_records
+from kproto.records.record import INT64_MAX, Record, RecordHeader, encode_records
 from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto_server.cluster.topics import Refusal
 from kproto_server.configuration.topic_configs import topic_config
@@ -44,7 +44,6 @@ CREATES_SETTING = "errors.deadletterqueue.auto.create.topics.enable"
 PREFIX_SETTING = "errors.deadletterqueue.topic.name.prefix"
 COPIED_RECORDS_MAX = 20_000
 """Records of a batch that are decoded, 20 ms. DEVIATION: a real broker copies the records of any batch."""
-LAST_OFFSET = 2**63 - 1
 
 
 class DeadLetters:
@@ -129,7 +128,7 @@ class _Originals:
         self._topic = topic
         self._partition = partition
         self._budget = budget
-        self._end_offset = 0 if partition else LAST_OFFSET
+        self._end_offset = 0
         """The offsets before it are those of the batch, or of earlier ones."""
 
     def read(self, offset: int) -> Iterator[None]:
@@ -140,7 +139,7 @@ class _Originals:
         try:
             encoded = self._partition.data.read(offset, 1, min_one_batch=True)
             batch = next(read_batches(encoded), None)
-            self._end_offset = LAST_OFFSET if batch is None else batch.last_offset + 1
+            self._end_offset = INT64_MAX if batch is None else batch.last_offset + 1
             if batch is None or batch.is_control or _is_long(batch):
                 return
             for records in decoded(batch, self._budget):

@@ -267,7 +267,7 @@ class SharePartition(InFlightRecords):
     def archive_dead(self, dead: Iterable[DeadBatch]) -> list[StateBatch]:
         """Archive records that are in the dead letter queue; return what has to be stored.
 
-        Others that are Archiving by now have their turn later, as have those that share a state no longer.
+        Others that are Archiving by now have their turn later.
         """
         written, archived = {one.delivery for one in dead}, []
         self.note_dead(has_dead=False)
