@@ -44,6 +44,11 @@ def test_what_is_no_login_module(jaas_config: str) -> None:
         sasl_properties({OF_CLIENT: jaas_config}, ["CLIENT"])
 
 
+def test_jaas_configs_of_other_listeners_are_not_read() -> None:
+    properties = {OF_CLIENT: f"{PLAIN} user_alice=a;", OF_OTHER: "${file:secrets:jaas}"}
+    assert sasl_properties(properties, ["CLIENT"]).users == {"alice": "a"}
+
+
 def test_the_mechanisms_of_a_listener_take_precedence() -> None:
     properties = {
         "sasl.enabled.mechanisms": "GSSAPI",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from kproto.errors import UsageError
 from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.broker.own_stores import OwnStores
 from kproto_server.security.certificates import PASSWORD, Authority, CertificateKind
 from tests.network.raw_client import RawClient
 from tests.network.requests import topic_names
@@ -123,6 +125,12 @@ def test_other_certificates_leave_the_stores_of_listeners(broker: Broker) -> Non
     broker.tls.use("auto")
 
 
+def test_stores_of_listeners_are_read_again_once(broker: Broker) -> None:
+    with mock.patch.object(OwnStores, "read_key_store", autospec=True, side_effect=OwnStores.read_key_store) as read:
+        assert broker.run(lambda server: server.state.cluster.read_stores_again()) == ""  # type: ignore[misc]  # it has stores
+    assert read.call_count == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
@@ -135,6 +143,11 @@ def test_other_certificates_leave_the_stores_of_listeners(broker: Broker) -> Non
             "no SASL mechanism 'GSSAPI'",
         ),
         ({"listener.name.plaintext.plain.sasl.jaas.config": f"{PLAIN} user_a=b;"}, {}, "users need SASL"),
+        (
+            {"listener.name.other.plain.sasl.jaas.config": f"{PLAIN} user_a=b;"},
+            {"sasl": "PLAIN"},
+            "users of other: no such listener: there are SASL_PLAINTEXT",
+        ),
         ({"listener.name.plaintext.plain.sasl.jaas.config": "x"}, {}, "is no login module"),
         (
             {"listener.name.ssl.ssl.principal.mapping.rules": "RULE:"},

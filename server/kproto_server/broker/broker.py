@@ -33,7 +33,7 @@ from kproto_server.configuration.listeners import (
     listeners_of,
     protocol_name,
 )
-from kproto_server.configuration.settings import MECHANISMS, NEED_SECURITY, Settings
+from kproto_server.configuration.settings import MECHANISMS_SETTING, NEED_SECURITY, Settings
 from kproto_server.network.listening import open_sockets
 from kproto_server.observation.request_log import REQUESTS_MAX
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -173,7 +173,7 @@ class Broker(BrokerControls):
             self._advertised = Address(host, 0) if main is None or main.advertised is None else main.advertised
         protocol = protocol_name(has_tls=tls is not None, has_sasl=bool(sasl))
         self._names = [one.name for one in self._listeners] or [protocol]
-        check_names_of_listeners(self.settings, self._names)
+        check_names_of_listeners(self.settings, self._names, users_of)
         self._others: list[OpenListener] = []
         self._address = host, port, brokers
         self._started = started
@@ -183,7 +183,7 @@ class Broker(BrokerControls):
         """From `start` to `stop`, if the listeners have TLS or SASL."""
         has_tls = tls is not None or tls_directory is not None
         has_security = has_tls or sasl or users or users_of or self.settings.own_stores
-        if has_security or self.settings.is_set(MECHANISMS) or self.settings.listeners_with(NEED_SECURITY):
+        if has_security or self.settings.is_set(MECHANISMS_SETTING) or self.settings.listeners_with(NEED_SECURITY):
             from kproto_server.broker.security import SecurityOptions
 
             mechanisms = (sasl,) if isinstance(sasl, str) else tuple(sasl)

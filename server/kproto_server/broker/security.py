@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.errors import UsageError
 from kproto_server.configuration.listeners import PLAINTEXT, WITH_SASL, WITH_TLS, parts, protocol_name
 from kproto_server.configuration.setting_table import STORE_SETTINGS
+from kproto_server.configuration.settings import MECHANISMS_SETTING
 from kproto_server.network.accepting import ListenerSecurity
 from kproto_server.security.client_settings import CLIENTS, Access, Login, variables
 from kproto_server.security.oauth import JWKS_URL, unsecured_bearer
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     NewAuthentication = Callable[[str], Callable[[], Authentication]]
     """Returns, for a listener, the function that makes the SASL of each of its connections."""
 
-MECHANISMS_SETTING = "sasl.enabled.mechanisms"
 DEFAULT_USER = "kproto"
 """The user of a broker that was given none; each broker makes a password for it."""
 PASSWORD_BYTES = 12
@@ -212,7 +212,8 @@ class Security:
         try:
             if self._settings.own_stores:
                 self.use_certificate("auto")
-            self._read_stores_of_listeners()
+            else:
+                self._read_stores_of_listeners()
         except (UsageError, OSError) as error:
             return str(error)
         return ""

@@ -103,13 +103,13 @@ def _unused(properties: dict[str, str], names: list[str], *, has_tls: bool) -> l
     """Return the names of properties that mean nothing without TLS, are of other listeners than these, or have the
     mechanisms of a listener, which are not asked for."""
     from kproto_server.configuration.setting_table import STORE_SETTINGS
-    from kproto_server.configuration.settings import MECHANISMS, listener_and_name
+    from kproto_server.configuration.settings import MECHANISMS_SETTING, listener_and_name
 
     known = {name.lower() for name in names} | {""}
     unused = []
     for name in properties:
         listener, rest = listener_and_name(name)
-        is_ignored = (rest in STORE_SETTINGS and not has_tls) or (listener and rest == MECHANISMS)
+        is_ignored = (rest in STORE_SETTINGS and not has_tls) or (listener and rest == MECHANISMS_SETTING)
         if is_ignored or listener not in known:
             unused.append(name)
     return sorted(unused)

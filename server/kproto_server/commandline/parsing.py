@@ -241,11 +241,11 @@ def _broker(command: Command, given: Given, configured: Configuration, *, defaul
 
 def _security(command: Command, given: Given, configured: Configuration) -> tuple[SecurityOptions | None, Settings]:
     """Return what the listeners have, and the settings with it."""
-    from kproto_server.configuration.settings import MECHANISMS, NEED_SECURITY
+    from kproto_server.configuration.settings import MECHANISMS_SETTING, NEED_SECURITY
 
     settings, mechanisms = configured.settings, configured.mechanisms
     names = SECURITY_NAMES & given.keys()
-    is_set = settings.is_set(MECHANISMS) or settings.own_stores or settings.listeners_with(NEED_SECURITY)
+    is_set = settings.is_set(MECHANISMS_SETTING) or settings.own_stores or settings.listeners_with(NEED_SECURITY)
     if not (names or mechanisms or is_set):
         return None, settings
     from kproto_server.broker.security import SecurityOptions

@@ -154,14 +154,18 @@ def _parsed(setting: str, properties: Mapping[str, str], faults: list[str]) -> d
     return found
 
 
-def check_names_of_listeners(settings: Settings, names: Collection[str]) -> None:
+def check_names_of_listeners(settings: Settings, names: Collection[str], users_of: Iterable[str] = ()) -> None:
     """Check that all settings of single listeners are those of listeners with these names.
+
+    Args:
+        users_of: the listeners, in lower case, that have users for themselves.
 
     Raises:
         SettingError: one is not; the text has a line for each such listener.
     """
     known = {name.lower() for name in names}
-    wrong = [name for listener, name in settings.listeners_with(LISTENERS_OWN).items() if listener not in known]
+    found = {listener: f"users of {listener}" for listener in users_of} | settings.listeners_with(LISTENERS_OWN)
+    wrong = [name for listener, name in found.items() if listener not in known]
     if wrong:
         raise SettingError("\n".join(f"{name}: no such listener: there are {', '.join(names)}" for name in wrong))
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.listeners import parts
 from kproto_server.configuration.setting_table import SettingError
-from kproto_server.configuration.settings import OF_LISTENER
+from kproto_server.configuration.settings import MECHANISMS_SETTING, OF_LISTENER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-MECHANISMS, JAAS_CONFIG = "sasl.enabled.mechanisms", "sasl.jaas.config"
+JAAS_CONFIG = "sasl.jaas.config"
 OF_PLAIN = f".plain.{JAAS_CONFIG}"
 OF_USER = "user_"
 WORD = r"""[^\s"'=;]+"""
@@ -45,11 +45,8 @@ class SaslProperties(NamedTuple):
 def of_sasl(properties: Iterable[str], listeners: Iterable[str]) -> set[str]:
     """Return the names that are about mechanisms and users of these listeners."""
     own = tuple(f"{OF_LISTENER}{listener.lower()}." for listener in listeners)
-    return {
-        name
-        for name in properties
-        if name == MECHANISMS or (name.startswith(own) and name.endswith((f".{MECHANISMS}", f".{JAAS_CONFIG}")))
-    }
+    ends = f".{MECHANISMS_SETTING}", f".{JAAS_CONFIG}"
+    return {name for name in properties if name == MECHANISMS_SETTING or (name.startswith(own) and name.endswith(ends))}
 
 
 def users_of_listeners(properties: Mapping[str, str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
@@ -79,11 +76,11 @@ def sasl_properties(properties: Mapping[str, str], listeners: Sequence[str]) -> 
             fault.
     """
     names = [listener.lower() for listener in listeners]
-    found = users_of_listeners(properties)[0]
-    users_of = {listener: found[listener] for listener in names if listener in found}
+    jaas = [f"{OF_LISTENER}{name}{OF_PLAIN}" for name in names]
+    users_of, _ = users_of_listeners({name: properties[name] for name in jaas if name in properties})
     users = next(iter(users_of.values()), {})
     mechanisms = [_mechanisms(properties, listener) for listener in names] or [()]
-    own = {f"{OF_LISTENER}{name}.{MECHANISMS}": one for name, one in zip(names, mechanisms, strict=True)}
+    own = {f"{OF_LISTENER}{name}.{MECHANISMS_SETTING}": one for name, one in zip(names, mechanisms, strict=True)}
     other = {name: one for name, one in own.items() if one != mechanisms[0]}
     missing = [name for name, one in own.items() if not one]
     if missing and any(mechanisms):
@@ -97,8 +94,8 @@ def sasl_properties(properties: Mapping[str, str], listeners: Sequence[str]) -> 
 
 
 def _mechanisms(properties: Mapping[str, str], listener: str) -> tuple[str, ...]:
-    own = f"{OF_LISTENER}{listener}.{MECHANISMS}"
-    return tuple(parts(properties.get(own, properties.get(MECHANISMS, ""))))
+    own = f"{OF_LISTENER}{listener}.{MECHANISMS_SETTING}"
+    return tuple(parts(properties.get(own, properties.get(MECHANISMS_SETTING, ""))))
 
 
 def _users(jaas_config: str) -> dict[str, str]:

@@ -79,14 +79,14 @@ NODE_IDS = ("broker.id", "node.id")
 """The settings of the first node's id; each node has its own."""
 
 OF_LISTENER = "listener.name."
-LISTENERS_OWN = STORE_SETTINGS | {
-    "max.connections", "max.connection.creation.rate", "connections.max.reauth.ms", "sasl.enabled.mechanisms",
-    "ssl.client.auth", "ssl.enabled.protocols", "ssl.principal.mapping.rules",
+MECHANISMS_SETTING = "sasl.enabled.mechanisms"
+NEED_SECURITY = STORE_SETTINGS | {MECHANISMS_SETTING}
+"""The settings of a listener that mean something only if the broker has TLS or SASL."""
+LISTENERS_OWN = NEED_SECURITY | {
+    "max.connections", "max.connection.creation.rate", "connections.max.reauth.ms", "ssl.client.auth",
+    "ssl.enabled.protocols", "ssl.principal.mapping.rules",
 }  # fmt: skip
 """The settings that a listener may have for itself, with `OF_LISTENER` and its name in lower case in front."""
-MECHANISMS = "sasl.enabled.mechanisms"
-NEED_SECURITY = STORE_SETTINGS | {MECHANISMS}
-"""Those that mean something only if the broker has TLS or SASL."""
 
 Sources = list[tuple[str, str, ConfigSource]]
 """Name, value and source of each value that a config could have; the first one is in effect."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kproto.jvm.arithmetic import java_hash
 from kproto.jvm.hash_map import in_hash_order
+from kproto_server.configuration.settings import MECHANISMS_SETTING
 from kproto_server.deferred import Completion, DelayedOperation, Piece, Shaped
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.sasl import SaslRules
@@ -41,7 +42,7 @@ class SaslBehavior(VersionBehavior):
 
 def enabled_mechanisms(context: RequestContext) -> tuple[str, ...]:
     """Return the mechanisms of the listener (`sasl.enabled.mechanisms`), in the order of Kafka's HashMap."""
-    names = _setting("sasl.enabled.mechanisms", context)
+    names = _setting(MECHANISMS_SETTING, context)
     return tuple(in_hash_order((name.strip() for name in names.split(",")), java_hash))
 
 
