@@ -2,9 +2,8 @@
 
 Theory of operation. Kafka uses each compression in its own way. Snappy comes in the frame of a Java library (8 bytes of
 magic, two int32 versions, then blocks with int32 sizes before them), or without a frame from some clients. LZ4 is the
-frame format with independent blocks; in message sets of magic 0 the checksum of its frame header covers 4 bytes too
-many. The size of the content is not transmitted, so the content is unpacked into a buffer that grows up to a limit: a
-few kilobytes on the wire may mean gigabytes.
+frame format with rules of its own (`lz4_frame`). The size of the content is not transmitted, so the content is unpacked
+into a buffer that grows up to a limit: a few kilobytes on the wire may mean gigabytes.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from kproto.errors import ContentTooLarge, DecodeError, MissingPackage
 from kproto.framing import FRAME_SIZE_MAX
+from kproto.records.lz4_frame import frame_of_magic_0, readable_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,6 @@ SNAPPY_FRAME = b"\x82SNAPPY\x00" + bytes.fromhex("00000001 00000001")
 SNAPPY_MAGIC = SNAPPY_FRAME[:8]
 SNAPPY_BLOCK = 32 * 1024
 """Bytes of content in one block of the Java library."""
-LZ4_MAGIC = bytes.fromhex("04224d18")
 
 
 class Compression(IntEnum):
@@ -80,7 +79,7 @@ def compress(compression: Compression, content: bytes, *, magic: int = 2) -> byt
             return _snappy_blocks(content)
         case Compression.LZ4:
             frame = _lz4_frame(content)
-            return _with_header_checksum(frame, broken=True) if magic == 0 else frame
+            return frame_of_magic_0(frame) if magic == 0 else frame
         case Compression.ZSTD:
             return bytes(_package(compression).zstd.compress(content))
         case _:
@@ -103,9 +102,11 @@ def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: 
         case Compression.SNAPPY:
             return _unsnap(data, limit)
         case Compression.LZ4:
-            data = _with_header_checksum(data) if magic == 0 else data
-            return _unpack(compression, _package(compression).lz4.decompress_into, data, limit)
+            unpack_into = _package(compression).lz4.decompress_into
+            return _unpack(compression, unpack_into, readable_frame(data, magic=magic), limit)
         case Compression.ZSTD:
+            if not data:
+                return b""
             return _unpack(compression, _package(compression).zstd.decompress_into, data, limit)
         case _:
             assert_never(compression)
@@ -177,13 +178,21 @@ def _unpack(compression: Compression, unpack_into: Callable[[bytes, bytearray], 
 
 
 def _unsnap(data: bytes, limit: int) -> bytes:
+    """Unpack one frame, or several, as the Java library: up to a truncated size, or a frame of another kind."""
     if not data.startswith(SNAPPY_MAGIC):
         return _unsnap_block(data, limit, limit)
     blocks, position, room = [], len(SNAPPY_FRAME), limit
-    while position < len(data):
+    while position + 4 <= len(data):
         start = position + 4
+        if data[position:start] == SNAPPY_MAGIC[:4]:
+            if position + len(SNAPPY_FRAME) > len(data):
+                raise _refuse(Compression.SNAPPY, "a header is truncated")
+            if not data.startswith(SNAPPY_MAGIC, position):
+                break
+            position += len(SNAPPY_FRAME)
+            continue
         position = start + int.from_bytes(data[position:start], "big")
-        if start > len(data) or position > len(data):
+        if position > len(data):
             raise _refuse(Compression.SNAPPY, "a block is truncated")
         blocks.append(_unsnap_block(data[start:position], room, limit))
         room -= len(blocks[-1])
@@ -215,38 +224,3 @@ def _lz4_frame(content: bytes) -> bytes:
     packer = _package(Compression.LZ4).lz4.Compressor(content_checksum=False, block_linked=False)
     packer.compress(content)
     return bytes(packer.finish())
-
-
-def _with_header_checksum(frame: bytes, *, broken: bool = False) -> bytes:
-    """Return an LZ4 frame with the right checksum of its header.
-
-    ``broken``: with the checksum of magic 0, which covers the frame's magic too; for frames that `_lz4_frame` made.
-    """
-    if len(frame) < 7 or not frame.startswith(LZ4_MAGIC):
-        raise _refuse(Compression.LZ4, "not an LZ4 frame")
-    end = 6 + (8 if frame[4] & 8 else 0) + (4 if frame[4] & 1 else 0)
-    checksum = short_xxh32(frame[:end] if broken else frame[4:end]) >> 8 & 0xFF
-    return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
-
-
-PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
-
-
-def short_xxh32(data: bytes) -> int:
-    """Return xxHash32 with seed 0 of at most 15 bytes: the header of an LZ4 frame has 2 to 14, plus 4 of magic."""
-    assert len(data) < 16, "longer data is hashed in stripes, which LZ4 headers never need"
-    value = PRIME_5 + len(data)
-    whole = len(data) // 4 * 4
-    for start in range(0, whole, 4):
-        value = value + int.from_bytes(data[start : start + 4], "little") * PRIME_3 & 0xFFFFFFFF
-        value = _rotated(value, 17) * PRIME_4 & 0xFFFFFFFF
-    for byte in data[whole:]:
-        value = value + byte * PRIME_5 & 0xFFFFFFFF
-        value = _rotated(value, 11) * PRIME_1 & 0xFFFFFFFF
-    value = (value ^ value >> 15) * PRIME_2 & 0xFFFFFFFF
-    value = (value ^ value >> 13) * PRIME_3 & 0xFFFFFFFF
-    return value ^ value >> 16
-
-
-def _rotated(value: int, bits: int) -> int:
-    return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF

@@ -20,8 +20,8 @@ from kproto.records.compression import (
     compress,
     compression_of,
     decompress,
-    short_xxh32,
 )
+from kproto.records.lz4_frame import END_MARK, MAGIC, header_checksum, short_xxh32
 
 PACKED = [c for c in Compression if c is not Compression.NONE]
 FROM_PACKAGE = [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
@@ -107,6 +107,13 @@ def test_bytes_behind_the_members_of_gzip_are_ignored() -> None:
         decompress(Compression.GZIP, packed + packed[:-1])
 
 
+def test_gzip_with_reserved_flags_is_refused() -> None:
+    packed = bytearray(compress(Compression.GZIP, b"content"))
+    packed[3] |= 0x80
+    with pytest.raises(DecodeError):
+        decompress(Compression.GZIP, bytes(packed))
+
+
 @pytest.mark.parametrize("content", [b"", b"c", bytes(1000)])
 def test_twice_as_many_members_of_gzip_are_twice_the_work(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The work is the bytes that zlib is given, which it may have to copy."""
@@ -157,9 +164,21 @@ def test_a_block_of_snappy_that_ends_after_the_data_is_refused() -> None:
     block = bytes(cramjam.snappy.compress_raw(b"content"))
     good = SNAPPY_FRAME + len(block).to_bytes(4, "big") + block
     assert decompress(Compression.SNAPPY, good) == b"content"
-    for behind in (bytes(3), (len(block) + 1).to_bytes(4, "big") + block):
-        with pytest.raises(DecodeError, match="a block is truncated"):
+    assert decompress(Compression.SNAPPY, good + bytes(3)) == b"content"
+    for behind in (bytes(4), (len(block) + 1).to_bytes(4, "big") + block):
+        with pytest.raises(DecodeError):
             decompress(Compression.SNAPPY, good + behind)
+
+
+def test_frames_of_snappy_behind_the_first_are_read() -> None:
+    """Measured on 1.1.1, 2.8.2 and 4.4.0."""
+    one, two = (compress(Compression.SNAPPY, content) for content in (b"one, ", b"two"))
+    assert decompress(Compression.SNAPPY, one + two) == b"one, two"
+    assert decompress(Compression.SNAPPY, one + SNAPPY_FRAME[:7] + b"\1" + two) == b"one, "
+    with pytest.raises(DecodeError, match="a header is truncated"):
+        decompress(Compression.SNAPPY, one + SNAPPY_FRAME[:15])
+    with pytest.raises(ContentTooLarge):
+        decompress(Compression.SNAPPY, one + two, limit=7)
 
 
 def test_lz4_blocks_are_independent() -> None:
@@ -178,13 +197,85 @@ def test_lz4_of_magic_0_has_the_checksum_of_header_and_magic_number() -> None:
     assert decompress(Compression.LZ4, good, magic=0) == b"content"
 
 
-def test_lz4_of_magic_0_is_read_if_its_header_has_the_size_of_the_content() -> None:
-    """The size adds 8 bytes to the header, which the checksum covers."""
-    frame = bytearray(cramjam.lz4.compress(b"content" * 9))
-    assert frame[4] & 8 == 0
-    frame[4] |= 8
-    frame[6:7] = (63).to_bytes(8, "little") + b"\0"
-    assert decompress(Compression.LZ4, bytes(frame), magic=0) == b"content" * 9
+CONTENT = b"content" * 9
+
+
+def lz4_frame(flags: int = 0x60, sizes: int = 0x40, more: bytes = b"", *, behind: bytes = b"", block: int = 0) -> bytes:
+    """Return a frame of one block that is not compressed; ``block``: the size that it says."""
+    header = bytes((flags, sizes)) + more
+    size = 0x8000_0000 | (block or len(CONTENT))
+    start = MAGIC + header + bytes((header_checksum(header),))
+    return start + size.to_bytes(4, "little") + CONTENT + END_MARK + behind
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lz4_frame(),
+        lz4_frame(0x64, behind=b"\1\2\3\4"),
+        lz4_frame(0x68, more=(1).to_bytes(8, "little")),
+        lz4_frame(behind=b"no frame"),
+        lz4_frame(behind=lz4_frame()),
+        lz4_frame(sizes=0x70),
+    ],
+    ids=["plain", "wrong checksum of the content", "wrong size of the content", "bytes behind", "twice", "4 MB blocks"],
+)
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_frames_of_lz4_that_kafka_reads(frame: bytes, magic: int) -> None:
+    """Measured in batches of magic 2 on 1.1.1, 2.8.2 and 4.4.0."""
+    assert decompress(Compression.LZ4, frame, magic=magic) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (bytes(cramjam.lz4.compress(CONTENT)), "not a frame of version 1 with independent blocks"),
+        (lz4_frame(0x61, more=bytes(4)), "without a dictionary"),
+        (lz4_frame(0x62), "not a frame"),
+        (lz4_frame(0xA0), "not a frame of version 1"),
+        (lz4_frame(sizes=0x41), "size of blocks"),
+        (lz4_frame(sizes=0x30), "size of blocks"),
+        (lz4_frame(sizes=0xC0), "size of blocks"),
+        (b"\x50\x2a\x4d\x18" + bytes(4) + lz4_frame(), "not an LZ4 frame"),
+        (lz4_frame(block=65_537), "a block of 65537 bytes, more than 65536"),
+        (lz4_frame(block=len(CONTENT) + 1), "truncated"),
+        (lz4_frame()[:-4], "truncated"),
+        (lz4_frame(0x64), "truncated"),
+        (lz4_frame(0x68), "more than 65536"),
+    ],
+)
+@pytest.mark.parametrize("magic", [0, 2])
+def test_frames_of_lz4_that_kafka_refuses(frame: bytes, reason: str, magic: int) -> None:
+    """Linked blocks are the default of many libraries (measured in batches of magic 2 on 1.1.1, 2.8.2 and 4.4.0)."""
+    with pytest.raises(DecodeError, match=reason):
+        decompress(Compression.LZ4, frame, magic=magic, limit=1000)
+
+
+@pytest.mark.parametrize("flags", [0x60, 0x64])
+def test_the_checksum_of_an_lz4_header_is_compared(flags: int) -> None:
+    frame = bytearray(lz4_frame(flags, behind=bytes(4 if flags & 4 else 0)))
+    frame[6] ^= 1
+    with pytest.raises(DecodeError):
+        decompress(Compression.LZ4, bytes(frame), limit=1000)
+    assert decompress(Compression.LZ4, bytes(frame), magic=0) == CONTENT
+
+
+def test_checksums_of_lz4_blocks_are_compared() -> None:
+    content = b"a short block"
+    header, size = bytes((0x70, 0x40)), 0x8000_0000 | len(content)
+    for checksum, is_read in ((short_xxh32(content), True), (short_xxh32(content) ^ 1, False)):
+        block = size.to_bytes(4, "little") + content + checksum.to_bytes(4, "little")
+        frame = MAGIC + header + bytes((header_checksum(header),)) + block + END_MARK
+        if is_read:
+            assert decompress(Compression.LZ4, frame) == content
+        else:
+            with pytest.raises(DecodeError):
+                decompress(Compression.LZ4, frame, limit=1000)
+
+
+def test_no_frame_of_zstd_is_no_content() -> None:
+    """Measured on 2.8.2 and 4.4.0."""
+    assert decompress(Compression.ZSTD, b"") == b""
 
 
 @pytest.mark.parametrize("data", [b"", b"\x04\x22\x4d\x18", b"not a frame"])
