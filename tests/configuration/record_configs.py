@@ -1,26 +1,33 @@
-"""Record the documentation of configs from real brokers.
+"""Record the documentation of configs, and the broker settings of each release, from real brokers.
 
-    python -m tests.configuration.record_documentation
+    python -m tests.configuration.record_configs
 
-Runs a broker of each release since 2.6, and writes ``server/kproto_server/configuration/documentation.json``: the texts
-of the configs that kproto describes.
+Runs a broker of each release since 0.11. ``fixtures/broker-configs.json`` gets type and default of all its settings,
+and whether they are read-only. Two files in ``server/kproto_server/configuration`` get what kproto returns:
+``other_settings.json`` the same of the settings that kproto does not have, and ``documentation.json`` the texts of all
+configs, which brokers return from 2.6 on.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from kproto_server.configuration import documentation
+from kproto_server.configuration import documentation, other_settings
+from kproto_server.configuration.config_type import ConfigType
 from kproto_server.configuration.listeners import ADVERTISED
-from kproto_server.configuration.settings import SETTINGS
+from kproto_server.configuration.settings import SETTINGS, ConfigSource
+from tests.fixture_files import FIXTURES
 from tests.membership.socket_transport import RESPONSE_LIMIT_S, SocketTransport
 from tests.oracle.cluster import real_kafka
 
-PATH = Path(documentation.__file__).with_name(documentation.FILE)
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 RELEASES = {
     "2.6": "2.6.3",
     "2.7": "2.7.2",
@@ -42,46 +49,118 @@ RELEASES = {
     "4.3": "4.3.1",
     "4.4": "4.4.0",
 }
-"""Release line -> the release that was recorded."""
+"""Release line -> the release that was recorded, of those whose brokers return documentation."""
+OLD_RELEASES = {
+    "0.11.0": "0.11.0.3",
+    "1.0": "1.0.2",
+    "1.1": "1.1.1",
+    "2.0": "2.0.1",
+    "2.1": "2.1.1",
+    "2.2": "2.2.2",
+    "2.3": "2.3.1",
+    "2.4": "2.4.1",
+    "2.5": "2.5.1",
+}
+"""The same of older ones, which have DescribeConfigs."""
 
+BROKER_CONFIGS = FIXTURES / "broker-configs.json"
 RESOURCES = {"topic": (2, "t"), "broker": (4, "1"), "client_metrics": (16, "m"), "group": (32, "g")}
 SOURCE = "The documentation of configs in Apache Kafka (Apache License 2.0), as running brokers return it"
+UNTYPED = ConfigType.STRING.name
+"""The type of settings that have gone before 2.6."""
+SETTINGS_SOURCE = "Types and defaults of broker settings in Apache Kafka, as running brokers return them"
+NEWEST = 3
+OLD_VERSIONS = {"0.11.0": 0, "1.0": 0, "1.1": 1, **dict.fromkeys(list(OLD_RELEASES)[3:], 2)}
+"""Release line -> version of DescribeConfigs; the others: `NEWEST`."""
 
-Texts = dict[str, dict[str, str]]
-"""Kind of resource -> config -> text."""
+
+Described = tuple[str | None, str | None, bool]
+"""Type, default, and whether the setting is read-only. Brokers return only one type before 2.6, PASSWORD."""
 
 
-def recorded(address: str) -> Texts:
-    """Return the documentation that a broker returns, of the configs that kproto describes."""
+class Recorded(NamedTuple):
+    """What a broker returns."""
+
+    texts: dict[str, dict[str, str]]
+    """Kind of resource -> config -> documentation."""
+    settings: dict[str, Described]
+
+
+def recorded(address: str, version: int) -> Recorded:
+    """Return the configs of a topic, of the broker, of a client metrics resource and of a group."""
     transport = SocketTransport(address, RESPONSE_LIMIT_S)
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=(), configs=())
     _response(transport, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=False), 2)
-    found: Texts = {}
+    texts: dict[str, dict[str, str]] = {}
+    settings: dict[str, Described] = {}
     for kind, (resource_type, name) in RESOURCES.items():
+        if kind not in ("topic", "broker") and version < NEWEST:
+            continue
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
-        response = _response(transport, DescribeConfigsRequest(resources=(resource,), include_documentation=True), 3)
-        found[kind] = {
-            one.name: one.documentation
-            for one in response.results[0].configs
-            if one.documentation and (kind != "broker" or one.name in SETTINGS or one.name == ADVERTISED)
-        }
+        asked = DescribeConfigsRequest(
+            resources=(resource,), include_synonyms=version >= 1, include_documentation=version >= NEWEST
+        )
+        configs = _response(transport, asked, version).results[0].configs
+        texts[kind] = {one.name: one.documentation for one in configs if one.documentation}
+        if kind == "broker":
+            settings = {one.name: (_type(one), default(one, version), one.read_only) for one in configs}
     transport.close()
-    return found
+    return Recorded(texts, settings)
 
 
-def condensed(by_release: dict[str, Texts]) -> str:
-    """Return the text of the file: of each config, the releases in which its documentation changed."""
-    lines = [f'{{"source": {json.dumps(SOURCE)},\n"releases": {json.dumps(list(by_release))}']
+def _type(config: Any) -> str | None:
+    if config.is_sensitive:
+        return ConfigType.PASSWORD.name
+    return ConfigType(config.config_type).name if config.config_type else None
+
+
+def default(config: Any, version: int) -> str | None:
+    """Return the default of a config in a DescribeConfigs response of a version."""
+    if not version:
+        return config.value if config.is_default else None
+    return next((one.value for one in config.synonyms if one.source == ConfigSource.DEFAULT), None)
+
+
+def condensed(by_release: dict[str, dict[str, dict[str, str]]]) -> str:
+    """Return the text of documentation.json: of each config, the releases in which its documentation changed."""
+    lines = [_head(SOURCE, by_release)]
     for kind in RESOURCES:
-        histories: Texts = {}
+        histories: dict[str, dict[str, str]] = {}
         for release, texts in by_release.items():
             for name, text in texts[kind].items():
                 history = histories.setdefault(name, {})
                 if text not in list(history.values())[-1:]:
                     history[release] = text
-        rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(history)}" for name, history in sorted(histories.items()))
-        lines.append(f"{json.dumps(kind)}: {{\n{rows}\n}}")
+        lines.append(_section(kind, histories))
     return ",\n".join(lines) + "}\n"
+
+
+def condensed_settings(by_release: dict[str, dict[str, Described]], left_out: Collection[str] = ()) -> str:
+    """Return the text of a file of settings: of each one, the releases in which it changed; null: it is gone.
+
+    A setting without a type has that of later releases.
+    """
+    histories: dict[str, dict[str, Described | None]] = {}
+    for name in {name for settings in by_release.values() for name in settings}.difference(left_out):
+        having = [settings[name] for settings in by_release.values() if name in settings]
+        type_ = next((setting[0] for setting in having if setting[0]), UNTYPED)
+        before: Described | None = None
+        for release, settings in by_release.items():
+            now = (settings[name][0] or type_, *settings[name][1:]) if name in settings else None
+            if now != before:
+                histories.setdefault(name, {})[release] = now
+            before = now
+    return f"{_head(SETTINGS_SOURCE, by_release)},\n{_section('broker', histories)}}}\n"
+
+
+def _head(source: str, by_release: dict[str, Any]) -> str:
+    return f'{{"source": {json.dumps(source)},\n"releases": {json.dumps(list(by_release))}'
+
+
+def _section(kind: str, histories: dict[str, Any]) -> str:
+    rows = (f"{json.dumps(name)}: {json.dumps(history)}" for name, history in sorted(histories.items()))
+    text = ",\n".join(rows)
+    return f"{json.dumps(kind)}: {{\n{text}\n}}"
 
 
 def _response(transport: SocketTransport, request: Any, version: int) -> Any:
@@ -92,10 +171,20 @@ def _response(transport: SocketTransport, request: Any, version: int) -> Any:
 
 def main() -> None:
     by_release = {}
-    for line, release in RELEASES.items():
+    for line, release in (OLD_RELEASES | RELEASES).items():
+        print(f"{release} ...", file=sys.stderr, flush=True)
         with real_kafka(release) as cluster:
-            by_release[line] = recorded(cluster.bootstrap)
-    PATH.write_text(condensed(by_release), encoding="utf-8")
+            by_release[line] = recorded(cluster.bootstrap, OLD_VERSIONS.get(line, NEWEST))
+    texts = {line: found.texts for line, found in by_release.items() if line in RELEASES}
+    _path(documentation).write_text(condensed(texts), encoding="utf-8")
+    settings = {line: found.settings for line, found in by_release.items()}
+    BROKER_CONFIGS.write_text(condensed_settings(settings), encoding="utf-8")
+    others = condensed_settings(settings, {ADVERTISED, *SETTINGS})
+    _path(other_settings).write_text(others, encoding="utf-8")
+
+
+def _path(module: Any) -> Path:
+    return Path(module.__file__).with_name(module.FILE)
 
 
 if __name__ == "__main__":

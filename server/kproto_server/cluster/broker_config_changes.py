@@ -12,6 +12,8 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.topic_config_changes import Operation
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.configuration.other_settings import all_settings, is_read_only
+from kproto_server.configuration.per_broker_names import PER_BROKER_NAMES
 from kproto_server.configuration.setting_table import STORE_SETTINGS
 from kproto_server.configuration.settings import (
     OF_LISTENER,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kproto_server.cluster.topic_config_changes import ConfigChange
+    from kproto_server.configuration.setting_table import Setting
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
@@ -45,9 +48,9 @@ CLEANER_BUFFER_MIN_BYTES = 1024 * 1024
 DYNAMIC_PROBLEM = (
     "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
 )
-OF_PLUGINS_MAX = 10_000
-"""Characters of the settings of plugins that a broker keeps."""
-TOO_MANY_OF_PLUGINS = f"kproto keeps at most {OF_PLUGINS_MAX} characters of settings that Kafka does not have"
+OTHERS_MAX = 10_000
+"""Characters of settings that kproto does not have, those of plugins among them, that a broker keeps."""
+TOO_MANY_OTHERS = f"kproto keeps at most {OTHERS_MAX} characters of settings that it does not have"
 FIXED = "Cannot update these configs dynamically"
 PER_LISTENER = "These security configs can be dynamically updated only per-listener using the listener prefix"
 PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
@@ -87,7 +90,7 @@ def _checked(
     name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], current: Settings
 ) -> dict[str, str] | Refusal:
     kafka_version = current.kafka_version
-    of_plugins = {one: value for one, value in after.items() if _is_of_a_plugin(one, kafka_version)}
+    of_plugins = {one for one in after if _is_of_a_plugin(one, kafka_version)}
     new = {one: value for one, value in after.items() if before.get(one) != value and one not in of_plugins}
     problem = _problem(new, kafka_version) or _problem_of_cluster(name, before, after, kafka_version)
     problem = problem or _problem_of_threads(new, current)
@@ -98,17 +101,23 @@ def _checked(
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
         if not name and MIN_IN_SYNC not in after:
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Cluster", "removed"))
-    if sum(len(one) + len(value) for one, value in of_plugins.items()) > OF_PLUGINS_MAX:
-        return Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_OF_PLUGINS)
-    return {one: _parsed(one, value) if one in new else value for one, value in after.items()}
+    if sum(len(one) + len(value) for one, value in after.items() if one not in SETTINGS) > OTHERS_MAX:
+        return Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_OTHERS)
+    settings = all_settings(kafka_version)
+    return {one: _parsed(settings[one], value) if one in new else value for one, value in after.items()}
 
 
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
-    unknown = {one for one in new if one not in SETTINGS or not SETTINGS[one].is_described_in(kafka_version)}
+    settings = all_settings(kafka_version)
+    fixed = []
     for one in new:
-        if one in unknown and not _is_read_only(one, kafka_version):
-            return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
-    fixed = [one for one in new if one in unknown or not SETTINGS[one].is_dynamic_in(kafka_version)]
+        setting = settings.get(one)
+        if setting is None or not setting.is_described_in(kafka_version):
+            if not _is_read_only(one, kafka_version):
+                return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
+            fixed.append(one)
+        elif not setting.is_dynamic_in(kafka_version):
+            fixed.append(one)
     if fixed:
         return _refused(FIXED, fixed, kafka_version)
     of_stores = sorted(STORE_SETTINGS & new.keys())
@@ -116,7 +125,7 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
         return _refused(PER_LISTENER, of_stores, kafka_version, collection="HashSet")
     for one, value in new.items():
         try:
-            parsed = _parsed(one, value)
+            parsed = _parsed(settings[one], value)
             if one == OVERRIDES:
                 connection_overrides(parsed)
         except (InvalidValue, SettingError) as invalid:
@@ -136,8 +145,6 @@ def _problem_of_cluster(
     """Refuse settings of all brokers (``name`` is empty) that only one broker can have."""
     if name:
         return None
-    from kproto_server.configuration.per_broker_names import PER_BROKER_NAMES  # rarely used, as below
-
     found = [
         one
         for one, value in after.items()
@@ -154,20 +161,19 @@ def _refused(text: str, names: Sequence[str], kafka_version: KafkaVersion, *, co
 
 def _is_of_a_plugin(name: str, kafka_version: KafkaVersion) -> bool:
     """Return whether Kafka has no such setting: then it may be one of a plugin, which is kept and has no effect."""
-    return name not in SETTINGS and not name.startswith(OF_LISTENER) and not _is_read_only(name, kafka_version)
+    is_known = name in all_settings(kafka_version) or name.startswith(OF_LISTENER)
+    return not is_known and not _is_read_only(name, kafka_version)
 
 
 def _is_read_only(name: str, kafka_version: KafkaVersion) -> bool:
-    """Return whether Kafka has a setting, which kproto does not have, and clients cannot change it."""
-    from kproto_server.configuration.read_only_names import READ_ONLY_NAMES  # rarely used: not imported at the start
-
-    return name in READ_ONLY_NAMES or (name == ADVERTISED and kafka_version.at_least(*ADVERTISED_FIXED_SINCE))
+    """Return whether clients cannot change a setting that kproto does not have."""
+    return is_read_only(name) or (name == ADVERTISED and kafka_version.at_least(*ADVERTISED_FIXED_SINCE))
 
 
 def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | None:
     """Refuse numbers of threads that are far from the current ones, and a buffer that is too small for them."""
-    changed = {one: int(_parsed(one, value)) for one, value in new.items() if one in THREADS}
-    cleaner = {one: int(_parsed(one, new[one])) for one in (CLEANER_THREADS, CLEANER_BUFFER) if one in new}
+    changed = {one: int(_parsed(SETTINGS[one], value)) for one, value in new.items() if one in THREADS}
+    cleaner = {one: int(_parsed(SETTINGS[one], new[one])) for one in (CLEANER_THREADS, CLEANER_BUFFER) if one in new}
     if cleaner:
         both = {one: current.int(one) for one in (CLEANER_THREADS, CLEANER_BUFFER)} | cleaner
         if both[CLEANER_BUFFER] // both[CLEANER_THREADS] <= CLEANER_BUFFER_MIN_BYTES:
@@ -191,14 +197,13 @@ def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | 
     return None
 
 
-def _parsed(name: str, value: str) -> str:
+def _parsed(setting: Setting, value: str) -> str:
     """Return a value in Kafka's notation.
 
     Raises:
         InvalidValue: the setting cannot have the value.
     """
-    setting = SETTINGS[name]
-    return TopicConfig(name, setting.type, None, "", setting.low, setting.high, setting.choices).parse(value)
+    return TopicConfig(setting.name, setting.type, None, "", setting.low, setting.high, setting.choices).parse(value)
 
 
 def _with_resource(problem: Refusal, name: str, kafka_version: KafkaVersion) -> Refusal:

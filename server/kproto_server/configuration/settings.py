@@ -311,7 +311,8 @@ class Settings(_Values):
     def sources(self, name: builtins.str) -> Sources:
         """Return the values that a setting could have in Kafka's order: of one broker, of all, static, default."""
         names = next((tuple(units_ms) for units_ms in UNITS_MS.values() if name in units_ms), (name,))
-        defaults = {one: SETTINGS[one].default_in(self.kafka_version) for one in names}
+        settings: Mapping[builtins.str, Setting] = SETTINGS if name in SETTINGS else self._all_settings()
+        defaults = {one: settings[one].default_in(self.kafka_version) for one in names}
         layers: tuple[tuple[Mapping[builtins.str, builtins.str | None], ConfigSource], ...] = (
             (self._of_one, ConfigSource.DYNAMIC_BROKER),
             (self._of_all, ConfigSource.DYNAMIC_DEFAULT_BROKER),
@@ -325,22 +326,29 @@ class Settings(_Values):
 
     def entries(self) -> Iterator[ConfigEntry]:
         """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name, without its ids."""
-        for name, setting in sorted(SETTINGS.items()):
+        settings = self._all_settings()
+        for name, setting in sorted(settings.items()):
             if name in NODE_IDS:
                 continue
-            is_unset = setting.described_if_set and self._values[name] is None
+            sources = self.sources(name)
+            value = self._values[name] if name in SETTINGS else _first(sources)
+            is_unset = setting.described_if_set and value is None
             if setting.is_described_in(self.kafka_version) and not is_unset:
-                yield ConfigEntry(
-                    name=name,
-                    type=setting.type,
-                    value=self._values[name],
-                    read_only=not setting.is_dynamic_in(self.kafka_version),
-                    sources=self.sources(name),
-                )
+                read_only = not setting.is_dynamic_in(self.kafka_version)
+                yield ConfigEntry(name=name, type=setting.type, value=value, read_only=read_only, sources=sources)
         dynamic = ((self._of_one, ConfigSource.DYNAMIC_BROKER), (self._of_all, ConfigSource.DYNAMIC_DEFAULT_BROKER))
-        for name in sorted({*self._of_one, *self._of_all} - SETTINGS.keys()):
+        for name in sorted({*self._of_one, *self._of_all} - settings.keys()):
             sources = [(name, "", source) for values, source in dynamic if name in values]
             yield ConfigEntry(name, type=None, value=None, read_only=True, sources=sources)
+
+    def _all_settings(self) -> Mapping[builtins.str, Setting]:
+        from kproto_server.configuration.other_settings import all_settings  # rarely used: not imported at the start
+
+        return all_settings(self.kafka_version)
+
+
+def _first(sources: Sources) -> str | None:
+    return sources[0][1] if sources else None
 
 
 def connection_overrides(text: str) -> dict[str, int]:

@@ -63,7 +63,7 @@ class TopicConfig(NamedTuple):
                 if value.lower() not in ("true", "false"):
                     raise InvalidValue(self.name, text, "Expected value to be either true or false")
                 return value.lower()
-            case ConfigType.INT | ConfigType.LONG:
+            case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
                 return str(self._bounded(whole_number(value, self.type), text))
             case ConfigType.DOUBLE:
                 return str(self._bounded(_decimal_number(value), text))

@@ -1,7 +1,6 @@
 """DescribeConfigs (API key 32): the configs of topics and groups, and of the node that received the request (BA-92).
 
-DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; broker loggers have no
-configs.
+DEVIATION: settings that kproto does not have are described with their defaults; broker loggers have no configs.
 """
 
 from __future__ import annotations
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
 
 UNKNOWN_TYPE = 0
 UNSET_ID = "-1"
+LOG_DIRS, LISTENERS = "log.dirs", "listeners"
+OF_KRAFT = {"process.roles": "broker,controller", "controller.listener.names": "CONTROLLER"}
+"""Settings of every broker in KRaft mode."""
 SMALL_CONFIGS = 2000
 """Configs that are described at once: about 20 ms. A response with more is made in slices."""
 
@@ -81,8 +83,8 @@ class DescribeConfigsBehavior(VersionBehavior):
 
     @cached_property
     def has_node_id(self) -> bool:
-        """Whether a broker has `node.id` beside `broker.id` (measured on 2.7.2 and 2.8.2)."""
-        return self.at_least(2, 8)
+        """Whether a broker has `node.id` beside `broker.id` (measured on 2.8.2 and 3.0.2)."""
+        return self.at_least(3, 0)
 
     @cached_property
     def has_same_node_id(self) -> bool:
@@ -96,8 +98,8 @@ class DescribeConfigsBehavior(VersionBehavior):
 
     @cached_property
     def has_fixed_listeners(self) -> bool:
-        """Whether `advertised.listeners` is read-only (measured on 2.1.1, 2.8.2, 3.9.2, 4.2.2 and 4.4.0)."""
-        return self.at_least(4, 0)
+        """Whether `advertised.listeners` is read-only (measured on 1.0.2 and 1.1.1, 3.9.2 and 4.0.0)."""
+        return self.at_least(4, 0) or not self.at_least(1, 1)
 
 
 def handle(
@@ -229,22 +231,31 @@ def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
     refusal = check_broker_id(name, context, expected="{} or empty string,")
     if refusal is not None:
         return refusal
-    return [
-        _advertised_listeners(context),
-        *_node_ids(context),
-        *(_of_broker(entry, entry.sources) for entry in context.settings.of(context.node.node_id).entries()),
-    ]
+    fixed = {LOG_DIRS: context.log_manager.log_dir, LISTENERS: _addresses(context)}
+    if context.kafka_version.is_kraft:
+        fixed |= OF_KRAFT
+    found = [_advertised_listeners(context), *_node_ids(context)]
+    for entry in context.settings.of(context.node.node_id).entries():
+        if entry.name in fixed and _source(entry.sources) is ConfigSource.DEFAULT:
+            given = (entry.name, fixed[entry.name], ConfigSource.STATIC_BROKER)
+            entry = entry._replace(value=fixed[entry.name], sources=[given, *entry.sources])
+        found.append(_of_broker(entry, entry.sources))
+    return found
 
 
 def _advertised_listeners(context: RequestContext) -> Entry:
-    """Return the addresses that clients of the node get, by listener."""
-    node = context.node
-    addresses = {context.cluster.main_listener: node.address(""), **node.others}
-    value = ",".join(f"{name}://{bracketed(host)}:{port}" for name, (host, port) in addresses.items())
+    value = _addresses(context)
     behavior, source = context.behavior(DescribeConfigsBehavior), ConfigSource.STATIC_BROKER
     type_ = ConfigType.LIST if behavior.has_lists_of_listeners else ConfigType.STRING
     synonyms = ((ADVERTISED, value, source),)
     return Entry(ADVERTISED, type_, value, source, behavior.has_fixed_listeners, synonyms)
+
+
+def _addresses(context: RequestContext) -> str:
+    """Return the addresses that clients of the node get, by listener."""
+    node = context.node
+    addresses = {context.cluster.main_listener: node.address(""), **node.others}
+    return ",".join(f"{name}://{bracketed(host)}:{port}" for name, (host, port) in addresses.items())
 
 
 def _node_ids(context: RequestContext) -> Iterator[Entry]:

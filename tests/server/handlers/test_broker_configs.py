@@ -243,7 +243,7 @@ def test_what_cannot_be_altered_is_read_only(kafka_version: str) -> None:
     (result,) = ask(state, DescribeConfigsRequest(resources=(resource,)), 4).results
     is_read_only = {one.name: one.read_only for one in result.configs}
     assert is_read_only["num.partitions"]
-    for name in ("log.cleaner.backoff.ms", "log.segment.bytes", "num.partitions", "max.connections", "node.id"):
+    for name in ("log.cleaner.backoff.ms", "log.segment.bytes", "num.partitions", "max.connections", "broker.id"):
         error, message = change(state, "1", (name, SET, "20000000"))
         assert is_read_only[name] is ("Cannot update these configs dynamically" in (message or "")), (error, name)
 
@@ -323,7 +323,7 @@ def test_settings_of_plugins_are_kept_and_not_shown(kafka_version: str) -> None:
 @KAFKA_VERSIONS
 def test_few_settings_of_plugins_are_kept(kafka_version: str) -> None:
     state = new_state(kafka_version)
-    refused_text = "kproto keeps at most 10000 characters of settings that Kafka does not have"
+    refused_text = "kproto keeps at most 10000 characters of settings that it does not have"
     assert change(state, "1", ("a", SET, "x" * 9_000)) == (0, None)
     assert change(state, "1", ("b", SET, "x" * 1_000)) == (44, refused_text)
     assert change(state, "1", ("a", SET, "x"), ("b", SET, "x" * 1_000)) == (0, None)

@@ -13,7 +13,7 @@ from kproto.messages.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kproto_server.releases.kafka_version import KafkaVersion
-from tests.configuration.record_documentation import RELEASES
+from tests.configuration.record_configs import RELEASES
 from tests.coordinator.broker_state import ask, new_state
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
