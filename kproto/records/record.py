@@ -80,15 +80,16 @@ def decode_in_pieces(
     base_timestamp: int = 0,
     append_time: int | None = None,
     *,
-    headers_max: int = UNLIMITED,
+    headers_max: int | None = UNLIMITED,
 ) -> Iterator[list[Record]]:
     """Yield the records of a batch some at a time, as for `decode_records`.
 
     Each piece has ``piece_records``, or less once its encoded records have ``piece_bytes``; none is empty.
+    ``headers_max`` None: headers are neither decoded nor checked.
     """
     if not 0 <= count * RECORD_SIZE_MIN <= len(data):
         raise DecodeError("records", 0, f"{count} records announced, {len(data)} bytes left")
-    position, done, headers_left = 0, 0, [headers_max]
+    position, done, headers_left = 0, 0, None if headers_max is None else [headers_max]
     while True:
         records: list[Record] = []
         end = position + piece_bytes
@@ -116,7 +117,7 @@ def _decode_record(
     base_offset: int,
     base_timestamp: int,
     append_time: int | None,
-    headers_left: list[int],
+    headers_left: list[int] | None,
     records: list[Record],
 ) -> int:
     """Read one record into ``records``; return the position after it.
@@ -145,7 +146,7 @@ def _decode_record(
     p += 1
     headers: tuple[RecordHeader, ...] = ()
     if count:
-        headers, p = _headers(data, p, count, headers_left)
+        headers, p = ((), end) if headers_left is None else _headers(data, p, count, headers_left)
     if p != end:
         malformed()
     record_timestamp = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1)) if append_time is None else append_time

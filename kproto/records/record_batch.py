@@ -124,8 +124,12 @@ class RecordBatch(NamedTuple):
         """
         return decompress(self.compression, self.payload, limit=size_max)
 
-    def pieces(self, content: bytes, piece_records: int, piece_bytes: int) -> Iterator[list[Record]]:
+    def pieces(
+        self, content: bytes, piece_records: int, piece_bytes: int, *, with_headers: bool = True
+    ) -> Iterator[list[Record]]:
         """Yield the records of the batch's content some at a time, as `decode_in_pieces`.
+
+        ``with_headers`` False: the records have no headers. Those of one record may take longer than all other records.
 
         Raises:
             DecodeError: while iterating: the records do not have their layout; earlier pieces were right.
@@ -139,6 +143,7 @@ class RecordBatch(NamedTuple):
             header.base_offset,
             header.base_timestamp,
             header.max_timestamp if header.attributes & APPEND_TIME else None,
+            headers_max=UNLIMITED if with_headers else None,
         )
 
     def encode(self) -> bytes:

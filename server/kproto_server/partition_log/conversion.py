@@ -67,7 +67,7 @@ def conversion(
 
 def _message_set(records: list[Record], batch: Batch, magic: int) -> bytes:
     return build_message_set(
-        [record._replace(headers=(), timestamp=record.timestamp if magic else NO_TIMESTAMP) for record in records],
+        [record._replace(timestamp=record.timestamp if magic else NO_TIMESTAMP) for record in records],
         magic=magic,
         compression=batch.compression,
         append_time=records[0].timestamp if magic and batch.has_append_time else None,

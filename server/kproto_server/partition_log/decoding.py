@@ -58,7 +58,9 @@ class DecodingBudget:
 
 
 def decoded(batch: Batch, budget: DecodingBudget) -> Iterator[list[Record]]:
-    """Yield the records of a batch in pieces; each is taken from the budget, which may become negative.
+    """Yield the records of a batch in pieces, each of which is taken from the budget; that may become negative.
+
+    The records of magic 2 have no headers.
 
     Raises:
         DecodeError: while iterating: the records do not have their layout, or are too large when decompressed.
@@ -77,6 +79,6 @@ def decoded(batch: Batch, budget: DecodingBudget) -> Iterator[list[Record]]:
         raise
     if batch.compression is not Compression.NONE:
         budget.take(0, len(content))
-    for piece in batch.pieces(content, PIECE_RECORDS, PIECE_BYTES):
+    for piece in batch.pieces(content, PIECE_RECORDS, PIECE_BYTES, with_headers=False):
         budget.take(len(piece))
         yield piece
