@@ -30,10 +30,16 @@ GZIP_MEMBER = b"\x1f\x8b\x08"
 """How each member begins."""
 FIRST_GUESS = 16
 """Bytes of content for each compressed byte in the first buffer."""
+BUFFER_IS_FULL = "failed to write whole buffer"
+"""The package's error of bad data with this message says that the buffer is full."""
 SNAPPY_FRAME = b"\x82SNAPPY\x00" + bytes.fromhex("00000001 00000001")
 SNAPPY_MAGIC = SNAPPY_FRAME[:8]
 SNAPPY_BLOCK = 32 * 1024
 """Bytes of content in one block of the Java library."""
+FEW_BLOCKS, BYTES_OF_BLOCK = 8, 256
+"""The blocks of LZ4 or Snappy, or members of gzip, that any data may have, and the bytes for each further one: a limit
+of the work for each byte. Producers write blocks of 32 or 64 KB."""
+TOO_MANY_BLOCKS = f"more than {FEW_BLOCKS} blocks and one for each {BYTES_OF_BLOCK} bytes"
 
 
 class Compression(IntEnum):
@@ -90,8 +96,8 @@ def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: 
     """Return the uncompressed content.
 
     Raises:
-        ContentTooLarge: gzip or Snappy with more content than the limit.
-        DecodeError: the data is not of this compression, is truncated, or has more content than the limit.
+        ContentTooLarge: more content than the limit.
+        DecodeError: the data is not of this compression, is truncated, or has very many small blocks.
         MissingPackage: the compression needs a package that is not installed.
     """
     match compression:
@@ -103,11 +109,11 @@ def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: 
             return _unsnap(data, limit)
         case Compression.LZ4:
             unpack_into = _package(compression).lz4.decompress_into
-            return _unpack(compression, unpack_into, readable_frame(data, magic=magic), limit)
+            frame = readable_frame(data, magic=magic, blocks_max=_blocks_max(data))
+            return _unpack(compression, unpack_into, frame, limit)
         case Compression.ZSTD:
-            if not data:
-                return b""
-            return _unpack(compression, _package(compression).zstd.decompress_into, data, limit)
+            unpack_into = _package(compression).zstd.decompress_into
+            return _unpack(compression, unpack_into, data, limit) if data else b""
         case _:
             assert_never(compression)
 
@@ -134,6 +140,8 @@ def _gunzip(data: bytes, limit: int) -> bytes:
         return content
     parts, room, size = [content], limit - len(content), position
     while data.startswith(GZIP_MEMBER, position):
+        if len(parts) == _blocks_max(data):
+            raise _refuse(Compression.GZIP, TOO_MANY_BLOCKS)
         content, end = _gunzip_member(data, position, size, room, limit)
         parts.append(content)
         room -= len(content)
@@ -165,15 +173,17 @@ def _gunzip_member(data: bytes, position: int, size: int, room: int, limit: int)
 
 
 def _unpack(compression: Compression, unpack_into: Callable[[bytes, bytearray], int], data: bytes, limit: int) -> bytes:
-    """Unpack into buffers of growing size: the package reports a full buffer and bad data by the same error."""
+    """Unpack into buffers of growing size: the content's is not known."""
     size = min(limit, FIRST_GUESS * len(data) + 1024)
     while True:
         buffer = bytearray(size)
         try:
             return bytes(memoryview(buffer)[: unpack_into(data, buffer)])
         except _package(compression).DecompressionError as error:
+            if BUFFER_IS_FULL not in str(error):
+                raise _refuse(compression, str(error)) from None
             if size == limit:
-                raise _refuse(compression, f"not {limit} bytes or less of content: {error}") from None
+                raise _too_large(compression, limit) from None
         size = min(limit, size * FIRST_GUESS)
 
 
@@ -181,9 +191,12 @@ def _unsnap(data: bytes, limit: int) -> bytes:
     """Unpack one frame, or several, as the Java library: up to a truncated size, or a frame of another kind."""
     if not data.startswith(SNAPPY_MAGIC):
         return _unsnap_block(data, limit, limit)
-    blocks, position, room = [], len(SNAPPY_FRAME), limit
+    blocks, position, room, left = [], len(SNAPPY_FRAME), limit, _blocks_max(data)
     while position + 4 <= len(data):
         start = position + 4
+        left -= 1
+        if left < 0:
+            raise _refuse(Compression.SNAPPY, TOO_MANY_BLOCKS)
         if data[position:start] == SNAPPY_MAGIC[:4]:
             if position + len(SNAPPY_FRAME) > len(data):
                 raise _refuse(Compression.SNAPPY, "a header is truncated")
@@ -197,6 +210,10 @@ def _unsnap(data: bytes, limit: int) -> bytes:
         blocks.append(_unsnap_block(data[start:position], room, limit))
         room -= len(blocks[-1])
     return b"".join(blocks)
+
+
+def _blocks_max(data: bytes) -> int:
+    return FEW_BLOCKS + len(data) // BYTES_OF_BLOCK
 
 
 def _unsnap_block(data: bytes, room: int, limit: int) -> bytes:

@@ -25,13 +25,13 @@ SIZE_MASK = 0x7FFFFFFF
 """The highest bit of a block's size says that the block is not compressed."""
 
 
-def readable_frame(data: bytes, *, magic: int) -> bytes:
+def readable_frame(data: bytes, *, magic: int, blocks_max: int) -> bytes:
     """Return a frame with what Kafka reads of one in a batch of this magic, for a decoder that checks all there is.
 
     The checksum of the header may be left to the decoder.
 
     Raises:
-        DecodeError: the data does not begin with a frame that Kafka reads, or is truncated.
+        DecodeError: the data does not begin with a frame that Kafka reads, is truncated, or has more blocks.
     """
     if len(data) < HEADER_SIZE or not data.startswith(MAGIC):
         raise _refusal(0, "not an LZ4 frame")
@@ -41,7 +41,8 @@ def readable_frame(data: bytes, *, magic: int) -> bytes:
     if block_code & 0b1000_1111 or block_code < 0b0100_0000:
         raise _refusal(5, "an unknown size of blocks")
     start = HEADER_SIZE + (8 if flags & CONTENT_SIZE else 0)
-    end = _end_of_blocks(data, start, 1 << (8 + (block_code >> 4) * 2), 4 if flags & BLOCK_CHECKSUM else 0)
+    checksum_size = 4 if flags & BLOCK_CHECKSUM else 0
+    end = _end_of_blocks(data, start, 1 << (8 + (block_code >> 4) * 2), checksum_size, blocks_max)
     behind = end + 4 + (4 if flags & CONTENT_CHECKSUM else 0)
     if behind > len(data):
         raise _refusal(end, "truncated")
@@ -53,16 +54,18 @@ def readable_frame(data: bytes, *, magic: int) -> bytes:
     return b"".join((MAGIC, header, bytes((header_checksum(header),)), data[start:end], END_MARK))
 
 
-def _end_of_blocks(data: bytes, position: int, size_max: int, checksum_size: int) -> int:
+def _end_of_blocks(data: bytes, position: int, size_max: int, checksum_size: int, blocks_max: int) -> int:
     """Return the position of the end mark."""
-    while position + 4 <= len(data):
+    for _ in range(blocks_max + 1):
+        if position + 4 > len(data):
+            raise _refusal(len(data), "truncated")
         size = int.from_bytes(data[position : position + 4], "little") & SIZE_MASK
         if not size:
             return position
         if size > size_max:
             raise _refusal(position, f"a block of {size} bytes, more than {size_max}")
         position += 4 + size + checksum_size
-    raise _refusal(len(data), "truncated")
+    raise _refusal(position, f"more than {blocks_max} blocks")
 
 
 def frame_of_magic_0(frame: bytes) -> bytes:

@@ -111,9 +111,29 @@ class LegacyBatch(NamedTuple):
         message = self.message
         if self.compression is Compression.NONE:
             return [_record(message, message.offset, message.timestamp)]
+        return self.records_of(self.content(content_size_max), count_max=count_max)
+
+    def content(self, size_max: int) -> bytes:
+        """Return the message set in the wrapper, decompressed.
+
+        Raises:
+            DecodeError: it exceeds the limit, or is not of this compression.
+            MissingPackage: the compression needs a package that is not installed.
+        """
+        message = self.message
         if message.value is None:
             raise DecodeError("LegacyMessage.value", 0, "null, but it is compressed")
-        content = decompress(self.compression, message.value, magic=message.magic, limit=content_size_max)
+        return decompress(self.compression, message.value, magic=message.magic, limit=size_max)
+
+    def records_of(self, content: bytes, *, count_max: int = UNLIMITED) -> list[Record]:
+        """Return the records of the wrapper's content, as `records`.
+
+        Raises:
+            CorruptBatch: the checksum of an inner message does not match its content.
+            DecodeError: the content is not a message set of this magic.
+            TooManyElements: it has more than ``count_max`` records.
+        """
+        message = self.message
         inner = list(islice(_inner_messages(content, message.magic), count_max + 1))
         if len(inner) > count_max:
             raise TooManyElements

@@ -105,9 +105,18 @@ class RecordBatch(NamedTuple):
             TooManyElements: they have more than ``headers_max`` headers.
             MissingPackage: the compression needs a package that is not installed.
         """
+        return self.records_of(self.content(content_size_max), headers_max=headers_max)
+
+    def records_of(self, content: bytes, *, headers_max: int = UNLIMITED) -> list[Record]:
+        """Return the records of the batch's content, as `records`.
+
+        Raises:
+            DecodeError: the records do not have their layout.
+            TooManyElements: they have more than ``headers_max`` headers.
+        """
         header = self.header
         return decode_records(
-            decompress(self.compression, self.payload, limit=content_size_max),
+            content,
             header.record_count,
             base_offset=header.base_offset,
             base_timestamp=header.base_timestamp,

@@ -52,6 +52,7 @@ from kproto.records import (
     consumer_protocol,
     control,
     coordinator,
+    lz4_frame,
     message_set,
     offsets_topic,
     record,
@@ -161,6 +162,7 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
         Compression.GZIP, compression.compress(Compression.GZIP, b"12"), limit=1
     ),
     ("records.compression.decompress", MissingPackage): lambda: compression.decompress(Compression.ZSTD, b""),
+    ("records.lz4_frame.readable_frame", DecodeError): lambda: lz4_frame.readable_frame(b"", magic=2, blocks_max=1),
     ("records.consumer_protocol.read_subscription", DecodeError): lambda: consumer_protocol.read_subscription(b""),
     ("records.consumer_protocol.read_assignment", DecodeError): lambda: consumer_protocol.read_assignment(b""),
     ("records.consumer_protocol.encode_member_data", EncodeError): lambda: consumer_protocol.encode_member_data(
@@ -186,6 +188,19 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.message_set.LegacyBatch.records", TooManyElements): lambda: wrapper_of(LEGACY + LEGACY).records(
         count_max=1
     ),
+    ("records.message_set.LegacyBatch.content", DecodeError): lambda: (
+        wrapper_of(b"")._replace(message=wrapper_of(b"").message.replace(value=b"no gzip")).content(100)
+    ),
+    ("records.message_set.LegacyBatch.content", MissingPackage): lambda: (
+        message_set.read_legacy_batch(LZ4_SET)[0].content(100)
+    ),
+    ("records.message_set.LegacyBatch.records_of", CorruptBatch): lambda: (
+        wrapper_of(b"").records_of(LEGACY[:-1] + b"!")
+    ),
+    ("records.message_set.LegacyBatch.records_of", DecodeError): lambda: wrapper_of(b"").records_of(b""),
+    ("records.message_set.LegacyBatch.records_of", TooManyElements): lambda: (
+        wrapper_of(b"").records_of(LEGACY + LEGACY, count_max=1)
+    ),
     ("records.message_set.read_legacy_batch", CorruptBatch): lambda: message_set.read_legacy_batch(LEGACY[:-1] + b"!"),
     ("records.message_set.read_legacy_batch", DecodeError): lambda: message_set.read_legacy_batch(b""),
     ("records.message_set.seal_legacy", EncodeError): lambda: message_set.seal_legacy(
@@ -209,6 +224,12 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ),
     ("records.record_batch.RecordBatch.records", MissingPackage): lambda: (
         record_batch.read_record_batch(ZSTD)[0].records()
+    ),
+    ("records.record_batch.RecordBatch.records_of", DecodeError): lambda: (
+        record_batch.read_record_batch(COMMIT_BATCH)[0].records_of(b"")
+    ),
+    ("records.record_batch.RecordBatch.records_of", TooManyElements): lambda: (
+        record_batch.read_record_batch(COMMIT_BATCH)[0].records_of(WITH_HEADER, headers_max=0)
     ),
     ("records.record_batch.RecordBatch.content", DecodeError): lambda: (
         record_batch.read_record_batch(GZIP)[0]._replace(payload=b"no gzip").content(100)

@@ -30,6 +30,7 @@ from kproto.records import (
     consumer_protocol,
     control,
     coordinator,
+    lz4_frame,
     message_set,
     offset_records,
     offsets_topic,
@@ -162,6 +163,9 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ("decompress", ContentTooLarge, lambda: compression.decompress(Compression.GZIP, GZIP_OF_TWO, limit=1)),
         ("decompress", MissingPackage, without_packages(lambda: compression.decompress(Compression.ZSTD, b""))),
     ),
+    "kproto.records.lz4_frame": (
+        ("readable_frame", DecodeError, lambda: lz4_frame.readable_frame(b"", magic=2, blocks_max=1)),
+    ),
     "kproto.records.consumer_group_records": (
         ("ConsumerGroupMemberMetadataValue.classic_member_metadata", DecodeError, damaged_member),
     ),
@@ -193,6 +197,11 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
             lambda: wrapper(compression.compress(Compression.GZIP, corrupt(MESSAGE_SET)), Compression.GZIP).records(),
         ),
         ("LegacyBatch.records", DecodeError, lambda: wrapper(b"\0", Compression.GZIP).records()),
+        ("LegacyBatch.content", DecodeError, lambda: wrapper(b"\0", Compression.GZIP).content(100)),
+        ("LegacyBatch.content", MissingPackage, without_packages(lambda: wrapper(b"\0", Compression.LZ4).content(100))),
+        ("LegacyBatch.records_of", CorruptBatch, lambda: wrapper(b"", 1).records_of(corrupt(MESSAGE_SET))),
+        ("LegacyBatch.records_of", DecodeError, lambda: wrapper(b"", 1).records_of(b"\0")),
+        ("LegacyBatch.records_of", TooManyElements, lambda: wrapper(b"", 1).records_of(MESSAGE_SET, count_max=0)),
         (
             "LegacyBatch.records",
             TooManyElements,
@@ -241,6 +250,12 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
             "RecordBatch.records",
             MissingPackage,
             without_packages(lambda: record_batch.read_record_batch(COMPRESSED)[0].records()),
+        ),
+        ("RecordBatch.records_of", DecodeError, lambda: record_batch.read_record_batch(BATCH)[0].records_of(b"\0")),
+        (
+            "RecordBatch.records_of",
+            TooManyElements,
+            lambda: record_batch.read_record_batch(BATCH)[0].records_of(WITH_HEADER, headers_max=0),
         ),
         (
             "RecordBatch.content",

@@ -10,13 +10,17 @@ from collections.abc import Callable
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.errors import DecodeError
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kproto.records.compression import Compression
+from kproto.records import record_batch
+from kproto.records.compression import Compression, decompress
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import build_record_batch
+from kproto.records.record_batch import build_record_batch, read_record_batch, seal
+from kproto_server.partition_log import validation
 from kproto_server.partition_log.record_budget import (
+    CONTENT_MAX_BYTES,
     DECODED_CONTENT_MAX_BYTES,
     DECODED_RECORDS_MAX,
     HEADERS_OF_RECORD,
@@ -55,13 +59,23 @@ def large(size_bytes: int) -> bytes:
 
 def error(topic: str, *batches: bytes, version: int = 7) -> int:
     """Produce batches to the first partitions of a topic in one request; return the error of the last one."""
-    broker = InMemoryBroker(topics={"plain": 2})
+    broker = InMemoryBroker(topics={"plain": 61}, settings={"message.max.bytes": "20000000"})
     client = broker.connect()
-    configs = (CreatableTopicConfig(name="cleanup.policy", value="compact"),)
-    compacted = CreatableTopic(
-        name="compacted", num_partitions=2, replication_factor=1, assignments=(), configs=configs
+    topics = tuple(
+        CreatableTopic(
+            name=name,
+            num_partitions=61,
+            replication_factor=1,
+            assignments=(),
+            configs=(CreatableTopicConfig(name=config, value=value),),
+        )
+        for name, config, value in (
+            ("compacted", "cleanup.policy", "compact"),
+            ("gzip", "compression.type", "gzip"),
+            ("lz4", "compression.type", "lz4"),
+        )
     )
-    client.ask(CreateTopicsRequest(topics=(compacted,), timeout_ms=1000), 4)
+    client.ask(CreateTopicsRequest(topics=topics, timeout_ms=1000), 4)
     data = tuple(PartitionProduceData(index=index, records=records) for index, records in enumerate(batches))
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=data),))
     response = client.ask(request, version)
@@ -91,3 +105,49 @@ def test_the_batches_of_a_request_share_its_budget() -> None:
     half = batch(DECODED_RECORDS_MAX // 2 + 1)
     assert error("compacted", half) == 0
     assert error("compacted", half, half) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def compressed(size: int, compression: Compression, *, is_corrupt: bool = False) -> bytes:
+    encoded = build_record_batch([Record(b"k", bytes(size), timestamp=1)], compression=compression)
+    header, content = read_record_batch(encoded)[0]
+    return seal(header, content[:-2] if is_corrupt else content)
+
+
+@pytest.mark.parametrize("topic", ["plain", "compacted"])
+@pytest.mark.parametrize("is_corrupt", [False, True])
+@pytest.mark.parametrize("size", [1 << 20, 7 << 20, 20 << 20])
+@pytest.mark.parametrize("compression", [Compression.GZIP, Compression.ZSTD])
+def test_a_request_has_few_bytes_decompressed(
+    compression: Compression, size: int, is_corrupt: bool, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixty batches of 16 KB held other connections for a second. The limits of all calls together are the work."""
+    limits: list[int] = []
+
+    def limited(codec: Compression, data: bytes, *, limit: int) -> bytes:
+        try:
+            content = decompress(codec, data, limit=limit)
+        except DecodeError:
+            limits.append(limit)
+            raise
+        limits.append(len(content))
+        return content
+
+    for module in (validation, record_batch):
+        monkeypatch.setattr(module, "decompress", limited)
+    error(topic, *[compressed(size, compression, is_corrupt=is_corrupt)] * 60)
+    assert limits
+    assert sum(limits) <= 2 * CONTENT_MAX_BYTES
+
+
+def test_small_batches_behind_a_large_one_are_looked_at() -> None:
+    bad = compressed(1000, Compression.GZIP, is_corrupt=True)
+    assert error("plain", compressed(7 << 20, Compression.GZIP), bad) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert error("plain", *[bad] * 10, bad) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize(("topic", "size", "count"), [("gzip", 1 << 20, 3), ("lz4", 3 << 20, 4)])
+def test_batches_of_a_request_are_compressed_within_a_budget(topic: str, size: int, count: int) -> None:
+    plain = build_record_batch([Record(b"k", bytes(size - 1), timestamp=1)])
+    assert error(topic, *[plain] * count) == 0
+    assert error(topic, *[plain] * count, plain) == ErrorCode.MESSAGE_TOO_LARGE
+    assert error("plain", *[plain] * count, plain) == 0

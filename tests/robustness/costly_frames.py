@@ -16,16 +16,17 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k03_metadata import MetadataRequest
-from kproto.records.compression import Compression
+from kproto.records.compression import Compression, compress
+from kproto.records.lz4_frame import END_MARK, HEADER_SIZE
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import build_record_batch
+from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 from kproto_server.handlers import HANDLED
 from kproto_server.partition_log.record_budget import DECODED_RECORDS_MAX, MESSAGE_COST
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.requests.endpoint import elements_max
 from tests.codec.strategies import made
-from tests.robustness.long_requests import Content, LongArray, long_arrays
+from tests.robustness.long_requests import Content, LongArray, existing_name, long_arrays
 
 SIZE_MAX_BYTES = 1 << 20
 RECORD_TOPICS = ("plain", "compacted", "recompressed")
@@ -128,6 +129,10 @@ def _record_kinds() -> Iterator[tuple[str, Make]]:
             yield f"Produce v7 {topic}, {name}", lambda t=topic, m=make: _produce(t, m(), 7)  # type: ignore[misc]
         for name, make in MESSAGES.items():
             yield f"Produce v2 {topic}, {name}", lambda t=topic, m=make: _produce(t, m(), 2)  # type: ignore[misc]
+    for compression in list(Compression)[1:]:
+        for is_corrupt in (False, True):
+            name = f"Produce v7, {compression.name} of 7 MB in many partitions{', corrupt' if is_corrupt else ''}"
+            yield name, lambda c=compression, bad=is_corrupt: _produce_to_many(_large_content(c, bad))  # type: ignore[misc]
     for topic in RECORD_TOPICS:
         for version in (0, 3, 4):
             yield f"Fetch v{version} {topic}, repeated", lambda t=topic, v=version: _fetch(t, v)  # type: ignore[misc]
@@ -140,6 +145,21 @@ def _produce(topic: str, records: bytes, version: int) -> bytes:
     partitions = (PartitionProduceData(index=0, records=records),)
     topics = (TopicProduceData(name=topic, partition_data=partitions),)
     return _encoded(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), version)
+
+
+def _produce_to_many(batch: bytes) -> bytes:
+    """Return a request with the same batch for many partitions of the topic that has them."""
+    count = min(300, (SIZE_MAX_BYTES - 10_000) // len(batch))
+    partitions = tuple(PartitionProduceData(index=index, records=batch) for index in range(count))
+    topics = (TopicProduceData(name=existing_name(0), partition_data=partitions),)
+    return _encoded(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)
+
+
+@cache
+def _large_content(compression: Compression, is_corrupt: bool) -> bytes:
+    batch = build_record_batch([Record(b"k", bytes(7 << 20), timestamp=1)], compression=compression)
+    header, content = read_record_batch(batch)[0]
+    return seal(header, content[:-2] if is_corrupt else content)
 
 
 def _fetch(topic: str, version: int) -> bytes:
@@ -170,7 +190,26 @@ def _bomb() -> bytes:
     return build_record_batch([Record(b"k", bytes(100 << 20))], compression=Compression.GZIP)
 
 
+def _packed(compression: Compression, content: bytes) -> bytes:
+    """Return a batch of one record with this content, as it is compressed."""
+    header = read_record_batch(_batch(1))[0].header.replace(attributes=compression)
+    return seal(header, content)
+
+
+def _small_blocks(compression: Compression, count: int) -> bytes:
+    """Return blocks with nearly nothing in them."""
+    if compression is Compression.GZIP:
+        return compress(compression, b"") * count
+    if compression is Compression.SNAPPY:
+        return compress(compression, b"") + b"\0\0\0\1\0" * count
+    return compress(compression, b"")[:HEADER_SIZE] + b"\1\0\0\x80k" * count + END_MARK
+
+
 RECORDS: dict[str, Make] = {
+    **{
+        f"many small blocks of {one.name}": cache(lambda c=one, n=count: _packed(c, _small_blocks(c, n)))
+        for one, count in ((Compression.GZIP, 50_000), (Compression.SNAPPY, 200_000), (Compression.LZ4, 200_000))
+    },
     "many small records": cache(lambda: _batch(100_000)),
     "many compressed records": cache(lambda: _batch(200_000, compression=Compression.GZIP)),
     "many headers": cache(lambda: build_record_batch([Record(b"k", b"v", headers=(RecordHeader("", b""),) * 300_000)])),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from kproto.records.batch_header import CHECKED_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
 from kproto.records.checksum import crc32c
-from kproto.records.compression import Compression
 from kproto.records.record_layout import RecordLayout
 from kproto_server.handlers._appended_batches import NO_TIMESTAMP, AppendResult, append_batch
 from kproto_server.partition_log.precheck import ATTRIBUTES_POSITION, Finding
@@ -107,7 +106,7 @@ def plain_batches(
         if crc32c(memoryview(records)[CHECKED_FROM:]) != crc:
             return None
         records_left = budget.records_left
-        if budget.layout(count, records, Compression.NONE) not in _LAYOUTS:
+        if budget.layout_of(count, records, HEADER_SIZE) not in _LAYOUTS:
             budget.records_left = records_left
             return None
         accepted = Accepted(records, count, last_delta, max_timestamp, producer_id, producer_epoch, sequence)

@@ -1,4 +1,4 @@
-"""What the records of one Produce request may cost that the broker decodes, instead of storing their bytes.
+"""What the records of one Produce request may cost: that they are decompressed, decoded and compressed again.
 
 Decoded are records for a topic with compaction, timestamp bounds or a compression of its own, and messages of magic 0
 and 1. A request that would take more than 100 ms for it gets MESSAGE_TOO_LARGE, to which producers respond with smaller
@@ -7,10 +7,19 @@ batches. DEVIATION: a real broker has no limit.
 
 from __future__ import annotations
 
-from kproto.errors import TooManyElements
+from typing import TYPE_CHECKING, TypeVar
+
+from kproto.errors import ContentTooLarge, DecodeError, TooManyElements
+from kproto.records.compression import Compression
 from kproto.records.message_set import LegacyBatch, read_plain_messages
-from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sized
+
+    from kproto.records.record import Record
+
+    S = TypeVar("S", bound=Sized)
 
 DECODED_RECORDS_MAX = 30_000
 """Records of a request, if they have no headers."""
@@ -18,35 +27,85 @@ MESSAGE_COST = 3
 """A message of magic 0 or 1 counts as so many records."""
 HEADERS_OF_RECORD = 2
 """So many headers count as one record more."""
+CONTENT_MAX_BYTES = 16 << 20
+"""Bytes of the content of a request's compressed batches: to decompress so many takes 10 to 40 ms."""
+COMPRESSED_COST = 2
+"""A compressed byte counts as so many of content: there may be none in it."""
 DECODED_CONTENT_MAX_BYTES = 8 << 20
-"""Bytes of a batch when it is uncompressed."""
+"""Bytes of one batch that is decoded, when it is uncompressed."""
+PACKED_MAX_BYTES = 12 << 20
+"""Bytes of content of a request that are compressed for topics with a compression of their own: 20 to 50 ms."""
+GZIP_COST = 4
+"""A byte that is compressed by gzip counts as so many."""
+
+
+class ContentBudget:
+    """The bytes of content that the compressed batches of one request may still have."""
+
+    __slots__ = ("left_bytes",)
+
+    def __init__(self) -> None:
+        self.left_bytes: int = CONTENT_MAX_BYTES
+
+    def unpack(self, compressed_size: int, unpack: Callable[[int], S], size_max: int = CONTENT_MAX_BYTES) -> S:
+        """Return the content of a batch; ``unpack`` is called with the limit of its bytes.
+
+        Content that cannot be unpacked may have cost as much as the limit says, so half of what is left is taken.
+
+        Raises:
+            ContentTooLarge: the batch has more content than ``size_max``, or than may be unpacked for this request.
+            DecodeError, MissingPackage: as for `kproto.records.compression.decompress`.
+        """
+        try:
+            content = unpack(min(self.left_bytes, size_max))
+        except DecodeError:
+            self.left_bytes //= 2
+            raise
+        self.left_bytes = max(0, self.left_bytes - len(content) - compressed_size * COMPRESSED_COST)
+        return content
 
 
 class RecordBudget:
     """The records that the batches of one request may still have decoded, and their headers."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "_packed_left_bytes", "content")
 
     def __init__(self) -> None:
         self._left: int = DECODED_RECORDS_MAX * HEADERS_OF_RECORD
         """Headers."""
+        self._packed_left_bytes: int = PACKED_MAX_BYTES
+        self.content: ContentBudget = ContentBudget()
 
-    def records_of(self, batch: RecordBatch | LegacyBatch) -> list[Record]:
-        """Return the decoded records of a batch.
+    def records_of(self, batch: RecordBatch | LegacyBatch, content: bytes | None = None) -> list[Record]:
+        """Return the decoded records of a batch; ``content``: its encoded records, if they are decompressed already.
 
         Raises:
             TooManyElements: the batches of the request have too many records or headers.
-            ContentTooLarge: the batch is too large when it is uncompressed.
+            ContentTooLarge: the batch, or those of the request, are too large when they are uncompressed.
             DecodeError, MissingPackage: as for `RecordBatch.records`.
         """
         if isinstance(batch, LegacyBatch):
-            count_max = self._left // (MESSAGE_COST * HEADERS_OF_RECORD)
-            records = batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES, count_max=count_max)
-            self._take(len(records) * MESSAGE_COST)
-            return records
+            return self._records_of_message(batch)
         self._take(batch.header.record_count)
-        records = batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES, headers_max=self._left)
+        if batch.compression is Compression.NONE:
+            content = batch.payload
+        elif content is None:
+            content = self.content.unpack(len(batch.payload), batch.content, DECODED_CONTENT_MAX_BYTES)
+        elif len(content) > DECODED_CONTENT_MAX_BYTES:
+            raise ContentTooLarge("records", 0, f"more than {DECODED_CONTENT_MAX_BYTES} bytes of content")
+        records = batch.records_of(content, headers_max=self._left)
         self._left -= sum(len(record.headers) for record in records)
+        return records
+
+    def _records_of_message(self, batch: LegacyBatch) -> list[Record]:
+        count_max = self._left // (MESSAGE_COST * HEADERS_OF_RECORD)
+        if batch.compression is Compression.NONE:
+            records = batch.records(count_max=count_max)
+        else:
+            wrapped = batch.message.value or b""
+            content = self.content.unpack(len(wrapped), batch.content, DECODED_CONTENT_MAX_BYTES)
+            records = batch.records_of(content, count_max=count_max)
+        self._take(len(records) * MESSAGE_COST)
         return records
 
     def plain_messages(self, records: bytes, magic: int) -> tuple[list[Record], int]:
@@ -59,6 +118,18 @@ class RecordBudget:
         found, end = read_plain_messages(records, magic, count_max=count_max + 1)
         self._take(len(found) * MESSAGE_COST)
         return found, end
+
+    def take_packed(self, records: Iterable[Record], compression: Compression) -> None:
+        """Take the records from those that may be compressed.
+
+        Raises:
+            TooManyElements: the records of the request have too many bytes.
+        """
+        if compression is not Compression.NONE:
+            size = sum(len(record.key or b"") + len(record.value or b"") for record in records)
+            self._packed_left_bytes -= size * (GZIP_COST if compression is Compression.GZIP else 1)
+            if self._packed_left_bytes < 0:
+                raise TooManyElements
 
     def _take(self, record_count: int) -> None:
         self._left -= record_count * HEADERS_OF_RECORD

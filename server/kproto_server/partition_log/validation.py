@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 CODECS = {int(codec): codec for codec in Compression}
 CHECKED_RECORDS_MAX = 100_000
 """Records of one request that are looked at: 70 to 140 ms at most."""
-CHECKED_CONTENT_MAX_BYTES = 1 << 24
-"""Bytes of compressed content of one request that are looked at."""
 BASE_OFFSET_SIZE = 8
 FIRST_OFFSET = bytes(BASE_OFFSET_SIZE)
 """The base offset is the first field of a batch; producers send 0."""
@@ -88,27 +86,32 @@ class LayoutBudget:
     at their records.
     """
 
-    __slots__ = ("bytes_left", "decoded", "records_left")
+    __slots__ = ("decoded", "records_left")
 
     def __init__(self) -> None:
         self.records_left: int = CHECKED_RECORDS_MAX
-        self.bytes_left: int = CHECKED_CONTENT_MAX_BYTES
         self.decoded: RecordBudget = RecordBudget()
 
-    def layout(self, count: int, encoded: bytes, compression: Compression) -> RecordLayout:
-        """Return the layout of a batch's records.
+    def layout(self, count: int, encoded: bytes, compression: Compression) -> tuple[RecordLayout, bytes | None]:
+        """Return the layout of a batch's records, and their bytes if they were decompressed.
 
         It is taken for right beyond the budget, and without the package of the compression.
         """
-        content, start = encoded, HEADER_SIZE
-        if compression is not Compression.NONE:
-            try:
-                content, start = decompress(compression, encoded[HEADER_SIZE:], limit=self.bytes_left), 0
-            except (ContentTooLarge, MissingPackage):
-                return RecordLayout.NUMBERED
-            except DecodeError:
-                return RecordLayout.LONG_VARINT
-            self.bytes_left -= len(content)
+        if compression is Compression.NONE:
+            return self.layout_of(count, encoded, HEADER_SIZE), None
+        packed = encoded[HEADER_SIZE:]
+        try:
+            content = self.decoded.content.unpack(
+                len(packed), lambda limit: decompress(compression, packed, limit=limit)
+            )
+        except (ContentTooLarge, MissingPackage):
+            return RecordLayout.NUMBERED, None
+        except DecodeError:
+            return RecordLayout.LONG_VARINT, None
+        return self.layout_of(count, content, 0), content
+
+    def layout_of(self, count: int, content: bytes, start: int) -> RecordLayout:
+        """Return the layout of records that are not compressed and begin at a position."""
         if self.records_left < count <= (len(content) - start) // RECORD_SIZE_MIN:
             return RecordLayout.NUMBERED
         self.records_left -= min(count, self.records_left)
@@ -152,16 +155,22 @@ class Validation(NamedTuple):
         compression = CODECS.get(header.attributes & COMPRESSION_MASK)
         if compression is None or (compression is Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-        layout = self.budget.layout(header.record_count, encoded, compression)
+        layout, content = self.budget.layout(header.record_count, encoded, compression)
         if layout is RecordLayout.INVALID:
             return self._invalid()
         if layout is RecordLayout.LONG_VARINT:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
+        records: list[Record] | None = None
         if self._must_check_records(header):
-            refusal = self._check_records(partition, self._records(header, encoded))
+            records = self._records(header, encoded, content)
+            refusal = self._check_records(partition, records)
             if refusal is not None:
                 return refusal
-        converted = self._converted(header, encoded, compression, layout)
+        is_unnumbered = layout is RecordLayout.UNNUMBERED and compression is not Compression.NONE
+        if is_unnumbered or self.config.compression not in (None, compression):
+            converted = self._converted(header, records or self._records(header, encoded, content), compression)
+        else:
+            converted = self._stamped(header, encoded)
         if converted is None:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         return Accepted(
@@ -197,11 +206,13 @@ class Validation(NamedTuple):
         if refusal is not None:
             return refusal
         max_timestamp = self.now_ms if config.has_append_time else max(record.timestamp for record in numbered)
+        codec = codecs[-1] if config.compression is None else config.compression
+        self.budget.decoded.take_packed(numbered, codec)
         encoded = build_record_batch(
             numbered,
             base_offset=0,
             max_timestamp=max_timestamp,
-            compression=codecs[-1] if config.compression is None else config.compression,
+            compression=codec,
             flags=APPEND_TIME if config.has_append_time else 0,
         )
         if len(encoded) > config.message_bytes_max:
@@ -275,30 +286,27 @@ class Validation(NamedTuple):
         limit = self.config.timestamp_before_max_ms
         return limit is not None and timestamp != NO_TIMESTAMP and wrapped(self.now_ms - timestamp) > limit
 
-    def _records(self, header: RecordBatchHeader, encoded: bytes) -> list[Record]:
-        return self.budget.decoded.records_of(RecordBatch(header, encoded[HEADER_SIZE:]))
+    def _records(self, header: RecordBatchHeader, encoded: bytes, content: bytes | None) -> list[Record]:
+        return self.budget.decoded.records_of(RecordBatch(header, encoded[HEADER_SIZE:]), content)
 
-    def _converted(
-        self, header: RecordBatchHeader, encoded: bytes, compression: Compression, layout: RecordLayout
-    ) -> bytes | None:
-        """Return the batch with the timestamp type and the compression of its topic; usually the same object.
+    def _stamped(self, header: RecordBatchHeader, encoded: bytes) -> bytes:
+        """Return the batch with the timestamp type of its topic; usually the same object."""
+        if not self.config.has_append_time:
+            return encoded
+        stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
+        return seal(stamped, encoded[HEADER_SIZE:])
 
-        None: the batch must be rebuilt, and cannot be.
-        """
+    def _converted(self, header: RecordBatchHeader, found: list[Record], compression: Compression) -> bytes | None:
+        """Return a batch of these records with the compression of the topic; None: it cannot be built."""
         config = self.config
         codec = compression if config.compression is None else config.compression
-        has_wrong_offsets = layout is RecordLayout.UNNUMBERED and compression is not Compression.NONE
-        if codec is compression and not has_wrong_offsets:
-            if config.has_append_time:
-                stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
-                return seal(stamped, encoded[HEADER_SIZE:])
-            return encoded
-        records = [record._replace(offset=index) for index, record in enumerate(self._records(header, encoded))]
+        records = [record._replace(offset=index) for index, record in enumerate(found)]
         if codec is compression and not self.behavior.renumbers_compressed_records:
             return None
         is_without_producer = header.attributes & TRANSACTIONAL and header.producer_id == NO_PRODUCER_ID
         if is_without_producer or any(record.timestamp < NO_TIMESTAMP for record in records):
             return None
+        self.budget.decoded.take_packed(records, codec)
         return build_record_batch(
             records,
             base_offset=0,
