@@ -15,6 +15,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from kproto.message import Request
@@ -28,6 +29,7 @@ from tests.robustness.costly_frames import RECORD_TOPICS, CostlyFrame, costly_fr
 from tests.robustness.loads import LOADS
 from tests.robustness.long_requests import existing_name
 from tests.robustness.measured_broker import NO_RESPONSE, Cost, measured, slowness
+from tests.robustness.warm_memory import warm_memory
 
 CPU_MAX_S = 0.2
 MEMORY_MAX_BYTES = 64 << 20
@@ -154,12 +156,18 @@ def _topic(name: str, count: int, configs: tuple[CreatableTopicConfig, ...] = ()
     return CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=configs)
 
 
-def run(seconds: float, seed: int, *, planted: str = "", loads: bool = True, verbose: bool = False) -> CostDriver:
-    """Run for a time and return the driver with its results; ``planted``: as in `broker_process`."""
+def run(
+    seconds: float, seed: int, *, planted: str = "", loads: bool = True, is_warm: bool = False, verbose: bool = False
+) -> CostDriver:
+    """Run for a time and return the driver with its results.
+
+    ``planted``: as in `broker_process`. ``is_warm``: keep the broker's memory mapped, as `warm_memory` says.
+    """
     chance = random.Random(seed)  # noqa: S311 - no secret
     with broker_process(planted=planted) as broker:
         prepare(broker)
-        with ControlConnection(broker.address, broker.pid, pause_s=PAUSE_S) as control:
+        control = ControlConnection(broker.address, broker.pid, pause_s=PAUSE_S)
+        with control, warm_memory(broker.pid) if is_warm else nullcontext():
             driver = CostDriver(broker, control, verbose=verbose)
             end_s = time.monotonic() + seconds
             pending = list(LOADS) if loads else []
@@ -179,9 +187,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--verbose", action="store_true", help="print each request")
+    parser.add_argument("--warm-memory", action="store_true", help="for a VM whose host takes unused memory away")
     options = parser.parse_args()
     print(f"cost: --seed {options.seed}", file=sys.stderr, flush=True)
-    driver = run(options.seconds, options.seed, verbose=options.verbose)
+    driver = run(options.seconds, options.seed, is_warm=options.warm_memory, verbose=options.verbose)
     for line in driver.table():
         print(line)
     for finding in driver.findings:
