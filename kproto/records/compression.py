@@ -28,6 +28,8 @@ GZIP_WINDOW = 31
 """zlib's ``wbits`` for gzip: a window of 15 bits, plus 16 for gzip's header and trailer."""
 GZIP_MEMBER = b"\x1f\x8b\x08"
 """How each member begins."""
+GZIP_FLAGS_POSITION, GZIP_FLAGS_MAX = 3, b"\x1f"
+"""Java ignores the flags that are reserved, and zlib refuses them."""
 FIRST_GUESS = 16
 """Bytes of content for each compressed byte in the first buffer."""
 BUFFER_IS_FULL = "failed to write whole buffer"
@@ -160,6 +162,9 @@ def _gunzip_member(data: bytes, position: int, size: int, room: int, limit: int)
         given = data[position : position + size]
         if not given:
             raise _refuse(Compression.GZIP, "truncated")
+        if not parts and given[GZIP_FLAGS_POSITION : GZIP_FLAGS_POSITION + 1] > GZIP_FLAGS_MAX:
+            flags = given[GZIP_FLAGS_POSITION] & GZIP_FLAGS_MAX[0]
+            given = given[:GZIP_FLAGS_POSITION] + bytes((flags,)) + given[GZIP_FLAGS_POSITION + 1 :]
         try:
             parts.append(unpacker.decompress(given, room + 1))
         except zlib.error as error:

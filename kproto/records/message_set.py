@@ -126,7 +126,9 @@ class LegacyBatch(NamedTuple):
         return decompress(self.compression, message.value, magic=message.magic, limit=size_max)
 
     def records_of(self, content: bytes, *, count_max: int = UNLIMITED) -> list[Record]:
-        """Return the records of the wrapper's content, as `records`.
+        """Return the records of the wrapper's content, as `records`; none if it has no message.
+
+        A message that the end of the content truncates is left out, as in Kafka.
 
         Raises:
             CorruptBatch: the checksum of an inner message does not match its content.
@@ -137,9 +139,7 @@ class LegacyBatch(NamedTuple):
         inner = list(islice(_inner_messages(content, message.magic), count_max + 1))
         if len(inner) > count_max:
             raise TooManyElements
-        if not inner:
-            raise DecodeError("LegacyMessage.value", 0, "a compressed message set without messages")
-        base = message.offset - inner[-1].offset if message.magic == 1 else 0
+        base = message.offset - inner[-1].offset if message.magic == 1 and inner else 0
         append_time = message.timestamp if self.has_append_time else None
         return [_record(m, base + m.offset, m.timestamp if append_time is None else append_time) for m in inner]
 
@@ -150,7 +150,10 @@ def _record(message: LegacyMessage, offset: int, timestamp: int) -> Record:
 
 def _inner_messages(content: bytes, magic: int) -> Iterator[LegacyMessage]:
     position = 0
-    while position < len(content):
+    while position + LOG_OVERHEAD <= len(content):
+        size = int.from_bytes(content[position + SIZE_POSITION : position + LOG_OVERHEAD], "big", signed=True)
+        if position + LOG_OVERHEAD + size > len(content):
+            return
         batch, end = read_legacy_batch(content, position)
         if batch.magic != magic:
             raise DecodeError("LegacyMessage.magic", position + MAGIC_POSITION, f"{batch.magic} within {magic}")

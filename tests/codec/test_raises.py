@@ -181,7 +181,7 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.coordinator.encode_value", EncodeError): lambda: coordinator.encode_value(VALUE.replace(offset=""), 0),
     ("records.coordinator.encode_value", UnsupportedVersion): lambda: coordinator.encode_value(VALUE, 77),
     ("records.message_set.LegacyBatch.records", CorruptBatch): lambda: wrapper_of(LEGACY[:-1] + b"!").records(),
-    ("records.message_set.LegacyBatch.records", DecodeError): lambda: wrapper_of(b"").records(),
+    ("records.message_set.LegacyBatch.records", DecodeError): lambda: wrapper_of(bytes(26)).records(),
     ("records.message_set.LegacyBatch.records", MissingPackage): lambda: (
         message_set.read_legacy_batch(LZ4_SET)[0].records()
     ),
@@ -197,7 +197,7 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.message_set.LegacyBatch.records_of", CorruptBatch): lambda: (
         wrapper_of(b"").records_of(LEGACY[:-1] + b"!")
     ),
-    ("records.message_set.LegacyBatch.records_of", DecodeError): lambda: wrapper_of(b"").records_of(b""),
+    ("records.message_set.LegacyBatch.records_of", DecodeError): lambda: wrapper_of(b"").records_of(bytes(26)),
     ("records.message_set.LegacyBatch.records_of", TooManyElements): lambda: (
         wrapper_of(b"").records_of(LEGACY + LEGACY, count_max=1)
     ),

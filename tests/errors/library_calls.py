@@ -200,7 +200,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ("LegacyBatch.content", DecodeError, lambda: wrapper(b"\0", Compression.GZIP).content(100)),
         ("LegacyBatch.content", MissingPackage, without_packages(lambda: wrapper(b"\0", Compression.LZ4).content(100))),
         ("LegacyBatch.records_of", CorruptBatch, lambda: wrapper(b"", 1).records_of(corrupt(MESSAGE_SET))),
-        ("LegacyBatch.records_of", DecodeError, lambda: wrapper(b"", 1).records_of(b"\0")),
+        ("LegacyBatch.records_of", DecodeError, lambda: wrapper(b"", 1).records_of(bytes(26))),
         ("LegacyBatch.records_of", TooManyElements, lambda: wrapper(b"", 1).records_of(MESSAGE_SET, count_max=0)),
         (
             "LegacyBatch.records",

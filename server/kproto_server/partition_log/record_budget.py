@@ -85,25 +85,33 @@ class RecordBudget:
             DecodeError, MissingPackage: as for `RecordBatch.records`.
         """
         if isinstance(batch, LegacyBatch):
-            return self._records_of_message(batch)
+            return self._records_of_message(batch, content)
         self._take(batch.header.record_count)
         if batch.compression is Compression.NONE:
             content = batch.payload
         elif content is None:
-            content = self.content.unpack(len(batch.payload), batch.content, DECODED_CONTENT_MAX_BYTES)
+            content = self.content_of(batch)
         elif len(content) > DECODED_CONTENT_MAX_BYTES:
             raise ContentTooLarge("records", 0, f"more than {DECODED_CONTENT_MAX_BYTES} bytes of content")
         records = batch.records_of(content, headers_max=self._left)
         self._left -= sum(len(record.headers) for record in records)
         return records
 
-    def _records_of_message(self, batch: LegacyBatch) -> list[Record]:
+    def content_of(self, batch: RecordBatch | LegacyBatch) -> bytes:
+        """Return the content of a compressed batch.
+
+        Raises:
+            ContentTooLarge: as for `records_of`.
+            DecodeError, MissingPackage: as for `RecordBatch.content`.
+        """
+        return self.content.unpack(batch.size, batch.content, DECODED_CONTENT_MAX_BYTES)
+
+    def _records_of_message(self, batch: LegacyBatch, content: bytes | None) -> list[Record]:
         count_max = self._left // (MESSAGE_COST * HEADERS_OF_RECORD)
         if batch.compression is Compression.NONE:
             records = batch.records(count_max=count_max)
         else:
-            wrapped = batch.message.value or b""
-            content = self.content.unpack(len(wrapped), batch.content, DECODED_CONTENT_MAX_BYTES)
+            content = self.content_of(batch) if content is None else content
             records = batch.records_of(content, count_max=count_max)
         self._take(len(records) * MESSAGE_COST)
         return records

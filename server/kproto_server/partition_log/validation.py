@@ -197,7 +197,15 @@ class Validation(NamedTuple):
         for batch in read_batches(records, end):
             codecs.append(batch.compression)
             magics.add(batch.magic)
-            found += self.budget.decoded.records_of(batch)
+            content = None
+            if batch.compression is not Compression.NONE:
+                try:
+                    content = self.budget.decoded.content_of(batch)
+                except ContentTooLarge:
+                    raise
+                except DecodeError:
+                    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
+            found += self.budget.decoded.records_of(batch, content)
         is_mixed = len(magics) > 1 or (len(codecs) > 1 and any(codecs))
         if not found or (is_mixed and self.behavior.refuses_mixed_message_sets):
             return Refused(self.behavior.invalid_records_error, reached_log=True)
