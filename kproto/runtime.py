@@ -316,10 +316,10 @@ def _too_long(value: Any, path: str) -> StringTooLong | None:
         size = len(value.encode("utf-8", "replace"))
         reason = f"string of {size} bytes, the most is {STRING_SIZE_MAX}"
         return StringTooLong(path, reason) if size > STRING_SIZE_MAX else None
-    if not isinstance(value, tuple):
+    if not hasattr(value, "__len__") or isinstance(value, bytes | bytearray | memoryview):
         return None
     names = getattr(value, "_fields", None)
-    for index, item in enumerate(value):
+    for index, item in enumerate(value):  # a tuple, or an array that makes its elements
         found = _too_long(item, f"{path}[{index}]" if names is None else f"{path}.{names[index]}")
         if found is not None:
             return found

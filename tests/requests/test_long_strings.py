@@ -27,7 +27,8 @@ from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfig
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.codec.strategies import Edges
 from tests.coordinator.broker_state import NOW_MS
-from tests.requests.connections import new_connection, receive
+from tests.requests.connections import frames, new_connection, receive
+from tests.robustness.hard_strings import COUNT, hard_strings
 
 if TYPE_CHECKING:
     from kproto.message import Request
@@ -138,6 +139,42 @@ def test_a_client_id_that_leaves_no_room_for_a_member_id() -> None:
     connection = new_connection()
     (response,) = receive(connection, request_frame(request, 4, correlation_id=7, client_id=LONG))
     assert error_codes(read_response(response, JoinGroupRequest, 4)[1]) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "path", "count"),
+    [
+        (43, "topic_partitions.topic", 2),
+        (45, "topics.name", 2),
+        (50, "users.name", 2),
+        (61, "topics.name", 1),
+        (69, "group_ids", 1),
+        (77, "group_ids", 1),
+        (89, "group_ids", 1),
+    ],
+)
+@pytest.mark.parametrize("size", [STRING_SIZE_MAX - 7, STRING_SIZE_MAX])
+def test_names_that_an_error_message_would_quote(
+    api_key: int, path: str, count: int, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Measured on 4.4.0: a response that is made in slices fails in the same way."""
+    version = KafkaVersion.named("4.4").api_versions[api_key][1]
+    connection = new_connection("4.4")
+    state = connection.dispatcher.state
+    for name in ("__consumer_offsets", "__share_group_state"):
+        assert state.cluster.ensure_internal_topic(name, NOW_MS)
+    (hard,) = (one for one in hard_strings(api_key, version) if one.path == path)
+    frame = request_frame(hard.request("x" * size), version, correlation_id=7)
+    with caplog.at_level(logging.ERROR):
+        responses = receive(connection, frame)
+        while connection.delayed is not None:
+            responses = frames(connection.resume(NOW_MS))
+    assert (connection.close_reason, caplog.records) == (None, [])
+    response: Any = read_response(responses[0], api_key, version)[1]
+    elements = response[-2] if api_key != 61 else response.topics
+    assert set(error_codes(response)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert len(error_codes(response)) == COUNT + count - 1
+    assert len(elements) == COUNT
 
 
 @pytest.mark.parametrize("api_key", APIS)

@@ -87,7 +87,7 @@ class LongArray(NamedTuple):
     def request(self, count: int, content: Content) -> Request:
         """Return the request whose array has this many elements. All other arrays have one."""
         cls = registry.request_class(self.api_key)
-        value: Request = _Builder(self, count, content).struct(cls, "", 0)
+        value: Request = Builder(self, count, content).struct(cls, "", 0)
         return value
 
 
@@ -108,7 +108,7 @@ def _array_paths(cls: type[Struct], version: int, prefix: str) -> Iterator[str]:
                 yield from _array_paths(inner, version, f"{prefix}{field.name}.")
 
 
-class _Builder:
+class Builder:
     def __init__(self, array: LongArray, count: int, content: Content) -> None:
         self.array = array
         self.count = count

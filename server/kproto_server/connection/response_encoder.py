@@ -76,13 +76,23 @@ class ResponseEncoder:
     def encode_slices(self, large: LargeResponse, exchange: Exchange) -> Generator[None, None, bytes]:
         """As `encode`, in slices. The frame grows in place: a copy at the end would double its memory.
 
+        A string that is too long shows when it is encoded; nothing has been sent then.
+
         Raises:
             CloseConnection: the response is larger than `LARGE_RESPONSE_MAX_BYTES`.
         """
         endpoint, context = exchange.endpoint, exchange.context
         assert endpoint.encode_slices is not None, "the response declares has_slices"
         frame = bytearray(response_frame(exchange.correlation_id, endpoint.response_header_version, b""))
-        for piece in endpoint.encode_slices(large.response):
+        pieces = endpoint.encode_slices(large.response)
+        while True:
+            try:
+                piece = next(pieces, None)
+            except StringTooLong as error:
+                response = endpoint.fail(exchange.request, error)
+                return self.encode(*exchange, response)
+            if piece is None:
+                break
             frame += piece
             if len(frame) > LARGE_RESPONSE_MAX_BYTES:
                 raise CloseConnection(f"the response is larger than {LARGE_RESPONSE_MAX_BYTES} bytes")

@@ -48,6 +48,8 @@ class ErrorResponse(NamedTuple):
     has the error."""
     values: Mapping[str, Any] = {}
     """Other fields, at the level of the error."""
+    is_everywhere: bool = False
+    """Whether the response itself has the error, too, if arrays have it."""
 
 
 def build(
@@ -74,7 +76,8 @@ def build(
             *arrays.get(array.response_array, ()),
             *_response_items(array, request, element, values, api_version),
         )
-    return filled(response_class, arrays, api_version)
+    own = values if error_response.is_everywhere else {}
+    return filled(response_class, {**own, **arrays}, api_version)
 
 
 def _response_items(

@@ -29,11 +29,12 @@ _RESOURCE = {"resource_type": "resource_type", "resource_name": "resource_name"}
 _NO_MESSAGE = {"error_message": None}
 _ALTERED = FAILED._replace(items=(Items("responses", "resources", _RESOURCE),), values=_NO_MESSAGE)
 
+_DESCRIBED = FAILED._replace(items=(Items("groups", "group_ids", {"group_id": ITSELF}),), values=_NO_MESSAGE)
+_NAME = {"name": "name"}
+
 RESPONSES: dict[str, ErrorResponse] = {
-    "CreateTopics": FAILED._replace(
-        items=(Items("topics", "topics", {"name": "name"}),), values={**_NO_MESSAGE, "configs": ()}
-    ),
-    "CreatePartitions": FAILED._replace(items=(Items("results", "topics", {"name": "name"}),), values=_NO_MESSAGE),
+    "CreateTopics": FAILED._replace(items=(Items("topics", "topics", _NAME),), values={**_NO_MESSAGE, "configs": ()}),
+    "CreatePartitions": FAILED._replace(items=(Items("results", "topics", _NAME),), values=_NO_MESSAGE),
     "DescribeConfigs": FAILED._replace(items=(Items("results", "resources", _RESOURCE),)),
     "DeleteTopics": FAILED._replace(
         items=(
@@ -53,6 +54,39 @@ RESPONSES: dict[str, ErrorResponse] = {
         ),
         values=_NO_MESSAGE,
     ),
+    "ElectLeaders": FAILED._replace(
+        items=(
+            Items(
+                "replica_election_results",
+                "topic_partitions",
+                {"topic": "topic"},
+                Items("partition_result", "partitions", {"partition_id": ITSELF}),
+            ),
+        ),
+        values=_NO_MESSAGE,
+        is_everywhere=True,
+    ),
+    "AlterPartitionReassignments": FAILED._replace(
+        items=(
+            Items(
+                "responses", "topics", _NAME, Items("partitions", "partitions", {"partition_index": "partition_index"})
+            ),
+        ),
+        values=_NO_MESSAGE,
+        is_everywhere=True,
+    ),
+    "DescribeUserScramCredentials": FAILED._replace(
+        items=(Items("results", "users", {}),), values=_NO_MESSAGE, is_everywhere=True
+    ),
+    "DescribeProducers": FAILED._replace(
+        items=(
+            Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", {"partition_index": ITSELF})),
+        ),
+        values=_NO_MESSAGE,
+    ),
+    "ConsumerGroupDescribe": _DESCRIBED,
+    "ShareGroupDescribe": _DESCRIBED,
+    "StreamsGroupDescribe": _DESCRIBED,
     "AlterConfigs": _ALTERED,
     "IncrementalAlterConfigs": _ALTERED,
 }

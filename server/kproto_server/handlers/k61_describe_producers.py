@@ -12,6 +12,7 @@ from kproto.messages.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from kproto_server.cluster.topics import name_problem
 from kproto_server.deferred import LargeResponse, array_of, noting_errors, sum_exceeds
 from kproto_server.handlers._hash_order import ids_in_hash_order
 from kproto_server.handlers._partitions import leader_error
@@ -37,6 +38,12 @@ class DescribeProducersBehavior(VersionBehavior):
         """Whether a topic that does not exist gives an error message (measured on 2.8.2 and 3.0.2, and on 3.2.3 and
         3.3.2)."""
         return self.is_kraft or (self.at_least(3, 0) and not self.at_least(3, 3))
+
+    @cached_property
+    def checks_names(self) -> bool:
+        """Whether a name that no topic can have gives INVALID_TOPIC_EXCEPTION, instead of
+        UNKNOWN_TOPIC_OR_PARTITION (measured on 2.8.2 and 3.2.3)."""
+        return self.at_least(3, 0)
 
 
 def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse | LargeResponse:
@@ -74,8 +81,15 @@ def _producer_count(topic_name: str, index: int, context: RequestContext) -> int
 def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
     partition = _led_partition(topic_name, index, context)
     if isinstance(partition, ErrorCode):
+        behavior = context.behavior(DescribeProducersBehavior)
+        problem = name_problem(topic_name, context.kafka_version) if behavior.checks_names else None
+        if problem is not None:
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
+            return PartitionResponse(
+                partition_index=index, error_code=error, error_message=problem, active_producers=()
+            )
         is_missing = context.cluster.topic(topic_name) is None
-        has_message = is_missing and context.behavior(DescribeProducersBehavior).has_message_for_missing_topic
+        has_message = is_missing and behavior.has_message_for_missing_topic
         message = partition.message if has_message else None
         return PartitionResponse(
             partition_index=index, error_code=partition, error_message=message, active_producers=()
