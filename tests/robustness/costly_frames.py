@@ -26,6 +26,7 @@ from kproto_server.partition_log.record_budget import DECODED_RECORDS_MAX, MESSA
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.requests.endpoint import elements_max
 from tests.codec.strategies import made
+from tests.robustness.hard_strings import HARD_STRINGS, hard_configs, hard_strings
 from tests.robustness.long_requests import Content, LongArray, existing_name, long_arrays
 
 SIZE_MAX_BYTES = 1 << 20
@@ -61,7 +62,7 @@ def frame(body: bytes, api_key: int, version: int, tags: tuple[TaggedField, ...]
 def costly_frames(chance: random.Random) -> Iterator[CostlyFrame]:
     """Yield requests of all kinds in random order, forever."""
     served = KafkaVersion.named(LATEST).api_versions
-    kinds: list[tuple[str, Make]] = list(_record_kinds())
+    kinds: list[tuple[str, Make]] = [*_record_kinds(), *_hard_configs()]
     for api_key, (first, last) in served.items():
         if api_key not in HANDLED and chance.random() > UNSUPPORTED_SHARE:
             continue
@@ -84,11 +85,20 @@ def _kinds_of(api_key: int, version: int) -> Iterator[tuple[str, Make]]:
         for content in Content:
             yield f"{array}, {content}, 1 MB", lambda a=array, c=content: _of_size(a, c)  # type: ignore[misc]
             yield f"{array}, {content}, accepted", lambda a=array, c=content: _accepted(a, c)  # type: ignore[misc]
+    for hard in hard_strings(api_key, version):
+        for kind, text in HARD_STRINGS.items():
+            yield f"{hard}, {kind}", lambda h=hard, t=text: _encoded(h.request(t), h.version)  # type: ignore[misc]
     if registry.request_class(api_key)._flexible.covers(version):
         yield f"{name}, tags of the header", lambda: frame(b"", api_key, version, _tags(400_000))
         yield f"{name}, tags of the body", lambda: frame(_with_tags(api_key, version, 250_000), api_key, version)
     yield f"{name}, malformed", lambda: frame(MALFORMED * (SIZE_MAX_BYTES // 2 - 100), api_key, version)
     yield f"{name}, zeros", lambda: frame(bytes(SIZE_MAX_BYTES - 100), api_key, version)
+
+
+def _hard_configs() -> Iterator[tuple[str, Make]]:
+    for name, hard, given in hard_configs():
+        for kind, text in HARD_STRINGS.items():
+            yield f"{name}, {kind}", lambda h=hard, t=text, g=given: _encoded(h.request(t, g), h.version)  # type: ignore[misc]
 
 
 def _of_size(array: LongArray, content: Content) -> bytes:

@@ -8,7 +8,6 @@ Source:
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,7 @@ from kproto.codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto_server.client_metrics.matching import InvalidPattern, Matching
 from kproto_server.cluster.topics import Refusal
+from kproto_server.configuration.config_type import split_list
 from kproto_server.configuration.settings import ConfigSource, ConfigType, whole_number
 from kproto_server.configuration.topic_configs import InvalidValue
 from kproto_server.releases.release import VersionBehavior
@@ -168,8 +168,7 @@ def _interval_ms(text: str, behavior: ClientMetricsBehavior) -> int:
 
 
 def _items(name: str, text: str, behavior: ClientMetricsBehavior) -> list[str]:
-    value = text.strip()
-    found = re.split(r"\s*,\s*", value) if value else []
+    found = split_list(text.strip())
     if not behavior.refuses_empty_items:
         return found
     if not all(found):

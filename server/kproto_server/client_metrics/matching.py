@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import KprotoError
-from kproto_server.coordinator.regular_expression import InvalidRegex, Regex, regex_of
+from kproto_server.coordinator.regular_expression import COMPLEXITY_MAX, InvalidRegex, Regex, complexity, regex_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,10 +39,15 @@ class Matching:
         """Read the items of the list; of several ones for an attribute the last counts.
 
         Raises:
-            InvalidPattern: an item names no attribute, or has no expression.
+            InvalidPattern: an item names no attribute, or has no expression; or all together are more complex than one
+                expression may be.
         """
         self._by_attribute: dict[str, Regex] = {}
+        left = COMPLEXITY_MAX
         for pattern in patterns:
+            left -= complexity(pattern)
+            if left < 0:
+                raise InvalidPattern(pattern)
             attribute, expression = _parsed(pattern)
             self._by_attribute[attribute] = expression
 

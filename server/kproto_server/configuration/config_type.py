@@ -17,3 +17,15 @@ class ConfigType(enum.IntEnum):
     LIST = 7
     CLASS = 8
     PASSWORD = 9
+
+
+WHITE_SPACE = " \t\n\v\f\r"
+"""As in Java's regular expressions."""
+
+
+def split_list(text: str) -> list[str]:
+    """Return the items of a list in a text without white space at its ends: between commas, as Java splits it.
+
+    A regular expression for commas with white space around them takes quadratic time for white space without commas.
+    """
+    return [item.strip(WHITE_SPACE) for item in text.split(",")] if text else []

@@ -41,10 +41,11 @@ LIMITS = {
 def whole_number(text: str, type_: ConfigType) -> int | None:
     """Return the number in a text, parsed as in Java; None if it is not a number, or does not fit the type."""
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > LONG_DIGITS:
+    significant = digits.lstrip("0") or "0"  # Python refuses to convert thousands of digits
+    if not (digits.isascii() and digits.isdigit()) or len(significant) > LONG_DIGITS:
         return None
     low, high = LIMITS[type_]
-    number = int(text)
+    number = -int(significant) if text[0] == "-" else int(significant)
     return number if low <= number <= high else None
 
 

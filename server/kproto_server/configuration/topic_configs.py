@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
+from kproto_server.configuration.config_type import split_list
 from kproto_server.configuration.message_format_versions import CONFIG as FORMAT_VERSION
 from kproto_server.configuration.message_format_versions import MessageFormatVersions
 from kproto_server.configuration.settings import SETTINGS, UNITS_MS, ConfigSource, ConfigType, whole_number
@@ -84,7 +85,7 @@ class TopicConfig(NamedTuple):
         return number
 
     def _items(self, value: str) -> list[str]:
-        items = re.split(r"\s*,\s*", value) if value else []
+        items = split_list(value)
         if self.choices:
             return [self._chosen(item) for item in items]
         if (
@@ -124,8 +125,12 @@ class TopicConfigEntry(NamedTuple):
     """Name, value and source of each value that the config could have; the first one is in effect."""
 
 
+DECIMAL_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+"""There is one way to match each text: what can be matched in many ways takes quadratic time if the end is wrong."""
+
+
 def _decimal_number(value: str) -> float | None:
-    return float(value) if re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", value) else None
+    return float(value) if DECIMAL_NUMBER.fullmatch(value) else None
 
 
 class TopicConfigs(VersionBehavior):

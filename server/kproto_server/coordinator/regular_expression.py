@@ -18,6 +18,7 @@ MEMORY_MAX_BYTES = 1 << 20
 """Of one compiled expression. DEVIATION: re2j has no such bound, and none for repetitions of repetitions, which RE2
 limits to 1,000 together."""
 BAD_NAME = "invalid named capture"
+TOO_LARGE = "expression too large"
 DESCRIPTIONS = {
     "missing )": "missing closing )",
     "unexpected )": "regexp/syntax: internal error",
@@ -28,10 +29,14 @@ DESCRIPTIONS = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": BAD_NAME,
     "trailing \\": "trailing backslash at end of expression",
-    "pattern too large - compile failed": "expression too large",
+    "pattern too large - compile failed": TOO_LARGE,
 }
 """re2j's words for RE2's, where they differ."""
-GROUP_NAMES = re.compile(r"\(\?P?<([^>]*)>")
+COMPLEXITY_MAX = 40_000
+"""DEVIATION: re2j has no such bound. Expressions with more take more than 50 ms to compile, or to be refused."""
+COSTLY, COSTLY_COMPLEXITY = ("\\p", "\\P", "{"), 100
+"""What stands for hundreds of states: classes of Unicode, and repetitions. Any other character counts 1."""
+GROUP_NAMES = re.compile(r"\(\?P?<([^>(]*)>")
 GROUP_NAME = re.compile(r"\w+", re.ASCII)
 LOOKBEHIND = re.compile(r"\(\?<[=!]")
 ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
@@ -49,8 +54,10 @@ class Regex:
         """Compile an expression.
 
         Raises:
-            InvalidRegex: the expression is not re2j's.
+            InvalidRegex: the expression is not re2j's, or more complex than `COMPLEXITY_MAX`.
         """
+        if complexity(text) > COMPLEXITY_MAX:
+            raise InvalidRegex(TOO_LARGE)
         options = re2.Options()
         options.max_mem = MEMORY_MAX_BYTES
         options.log_errors = False
@@ -70,6 +77,11 @@ class Regex:
     def matches(self, name: str) -> bool:
         """Return whether the expression matches the whole name."""
         return self._pattern.fullmatch(name) is not None
+
+
+def complexity(text: str) -> int:
+    """Return a measure of the time that it takes to compile an expression."""
+    return len(text) + COSTLY_COMPLEXITY * sum(map(text.count, COSTLY))
 
 
 def _description(error: re2.error) -> str:

@@ -19,7 +19,8 @@ from kproto_server.cluster.rules import BROKER_DEFAULT
 from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.configuration.settings import UNITS_MS, ConfigSource
 from kproto_server.configuration.topic_configs import describe_topic
-from kproto_server.deferred import LargeResponse, sum_exceeds
+from kproto_server.deferred import LargeResponse, in_slices, sum_exceeds
+from kproto_server.handlers._config_slices import ConfigSlices
 from kproto_server.handlers._controller import (
     DuplicateTopicsBehavior,
     MetadataTopicBehavior,
@@ -31,11 +32,12 @@ from kproto_server.handlers._topic_quota import TopicQuota
 from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from kproto_server.cluster.topics import Topic
     from kproto_server.configuration.settings import Settings
     from kproto_server.configuration.topic_configs import TopicConfigEntry
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 DETAILS_SINCE = 5
@@ -44,17 +46,32 @@ SMALL_CONFIGS = 10_000
 """Configs that are returned at once: about 10 ms. A response with more is encoded in slices."""
 
 
-def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | LargeResponse:
+def handle(
+    request: CreateTopicsRequest, context: RequestContext
+) -> CreateTopicsResponse | LargeResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(
+    request: CreateTopicsRequest, context: RequestContext
+) -> Generator[None, None, CreateTopicsResponse | LargeResponse]:
+    """Create the topics. If the client goes between two slices, the rest are not created."""
     quota = TopicQuota(context)
-    topics = tuple(_results(request, quota, context))
-    response = CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=topics)
+    topics = []
+    for result in _results(request, quota, context):
+        if result is None:
+            yield
+        else:
+            topics.append(result)
+    response = CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=tuple(topics))
     is_small = not sum_exceeds(SMALL_CONFIGS, (1 + len(topic.configs or ()) for topic in topics))
     return response if is_small else LargeResponse(response, error_codes(response))
 
 
 def _results(
     request: CreateTopicsRequest, quota: TopicQuota, context: RequestContext
-) -> Iterator[CreatableTopicResult]:
+) -> Iterator[CreatableTopicResult | None]:
+    """Yield the result of each topic, and None where a slice ends."""
     if not_controller(context):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
@@ -66,8 +83,11 @@ def _results(
     configs = _Configs(context)
     duplicates = duplicate_counts(topic.name for topic in request.topics)
     prohibited = {CLUSTER_METADATA_TOPIC} if context.behavior(MetadataTopicBehavior).cannot_be_created else set()
+    pause = ConfigSlices()
     for topic in request.topics:
         if topic.name not in duplicates and topic.name not in prohibited:
+            if pause.is_due(config.value for config in topic.configs):
+                yield None
             yield _create(topic, request.validate_only, quota, configs, context)
     for topic in request.topics:
         if topic.name in prohibited and topic.name not in duplicates:

@@ -13,6 +13,7 @@ from kproto_server.cluster.broker_config_changes import replaced_settings
 from kproto_server.cluster.topic_config_changes import check_duplicates, replaced, with_values
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.deferred import in_slices
 from kproto_server.handlers._config_changes import (
     changes_client_metrics,
     changes_groups,
@@ -24,16 +25,28 @@ from kproto_server.handlers._config_changes import (
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
+from kproto_server.handlers._config_slices import ConfigSlices
 from kproto_server.handlers._listener_stores import change_broker, names_store
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 
-def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(request: AlterConfigsRequest, context: RequestContext) -> Generator[None, None, AlterConfigsResponse]:
+    """Alter the resources. If the client goes between two slices, the rest stay as they are."""
     responses = []
+    pause = ConfigSlices()
     for resource in request.resources:
+        if pause.is_due(config.value for config in resource.configs):
+            yield
         refusal = _alter(resource, context, validate_only=request.validate_only)
         responses.append(
             AlterConfigsResourceResponse(

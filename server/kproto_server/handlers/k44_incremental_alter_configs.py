@@ -14,6 +14,7 @@ from kproto_server.cluster.broker_config_changes import changed_settings
 from kproto_server.cluster.topic_config_changes import ConfigChange, Operation, changed, changed_values, check_changes
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.deferred import in_slices
 from kproto_server.handlers._config_changes import (
     changes_client_metrics,
     changes_groups,
@@ -24,22 +25,38 @@ from kproto_server.handlers._config_changes import (
     topic_to_change,
 )
 from kproto_server.handlers._config_resources import ResourceType
+from kproto_server.handlers._config_slices import ConfigSlices
 from kproto_server.handlers._listener_stores import change_broker, names_store
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 DUPLICATE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
-def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> IncrementalAlterConfigsResponse:
+def handle(
+    request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(
+    request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> Generator[None, None, IncrementalAlterConfigsResponse]:
+    """Alter the resources. If the client goes between two slices, the rest stay as they are."""
     resources = request.resources
     if not context.behavior(AlterConfigsBehavior).preprocesses_changes:
         resources = tuple({(one.resource_type, one.resource_name): one for one in resources}.values())
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
     responses = []
+    pause = ConfigSlices()
     for resource in resources:
+        if pause.is_due(config.value for config in resource.configs):
+            yield
         is_duplicate = counts[resource.resource_type, resource.resource_name] > 1
         refusal = DUPLICATE if is_duplicate else _alter(resource, context, validate_only=request.validate_only)
         responses.append(
