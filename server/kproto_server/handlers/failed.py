@@ -87,10 +87,13 @@ RESPONSES: dict[str, ErrorResponse] = {
     "ConsumerGroupDescribe": _DESCRIBED,
     "ShareGroupDescribe": _DESCRIBED,
     "StreamsGroupDescribe": _DESCRIBED,
+    "StreamsGroupHeartbeat": FAILED._replace(values=_NO_MESSAGE),
+    "UpdateFeatures": FAILED._replace(values=_NO_MESSAGE),
     "AlterConfigs": _ALTERED,
     "IncrementalAlterConfigs": _ALTERED,
 }
-"""The response of each API whose items have the error, by name. Others have it in the response itself, or nowhere."""
+"""The response of each API whose items have the error, or that has no message, by name. Others have the error in the
+response itself, or nowhere."""
 
 
 def respond(request: Request, api_version: int, error: StringTooLong | TopicsNotStored) -> Response:

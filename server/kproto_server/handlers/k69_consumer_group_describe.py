@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -13,8 +13,9 @@ from kproto.messages.k69_consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from kproto_server.handlers._described_groups import find, refused, respond
+from kproto_server.handlers._described_groups import empty_ids_first, find, refused, respond
 from kproto_server.handlers._operations import NOT_REQUESTED, AuthorizedOperationsBehavior
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
@@ -29,15 +30,28 @@ CLASSIC, CONSUMER = 0, 1
 """Values of ``member_type``."""
 
 
+class ConsumerGroupDescribeBehavior(VersionBehavior):
+    """What Kafka releases do differently in ConsumerGroupDescribe."""
+
+    @cached_property
+    def fails_for_empty_ids(self) -> bool:
+        """Whether one empty group id gives UNKNOWN_SERVER_ERROR for all groups (measured on 4.0.0 and 4.1.2)."""
+        return not self.at_least(4, 1)
+
+
 def handle(
     request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse | LargeResponse:
     operations = NOT_REQUESTED
     if request.include_authorized_operations:
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
-    return respond(
-        ConsumerGroupDescribeResponse, lambda group_id: _describe(group_id, operations, context), request.group_ids
-    )
+    if not all(request.group_ids) and context.behavior(ConsumerGroupDescribeBehavior).fails_for_empty_ids:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        return respond(
+            ConsumerGroupDescribeResponse, lambda group_id: refused(NO_GROUP, group_id, error), request.group_ids
+        )
+    group_ids = empty_ids_first(request.group_ids)
+    return respond(ConsumerGroupDescribeResponse, lambda group_id: _describe(group_id, operations, context), group_ids)
 
 
 def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:

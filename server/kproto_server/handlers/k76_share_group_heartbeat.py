@@ -45,7 +45,7 @@ def _steps(
         return _refused(ErrorCode.INVALID_REQUEST, problem)
     error = coordinator.error_at(context.node, request.group_id)
     if error:
-        return _refused(error, ErrorCode(error).message)
+        return _refused(error, None)
     client = Client(context.client_id, context.connection.client_host)
     result = heartbeat(groups.members, request, client, context.now_ms)
     if isinstance(result, Refusal):

@@ -13,7 +13,7 @@ from kproto.messages.k77_share_group_describe import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from kproto_server.handlers._described_groups import find, refused, respond
+from kproto_server.handlers._described_groups import empty_ids_first, find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ ASSIGNOR = "simple"
 
 
 def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse | LargeResponse:
-    return respond(
-        ShareGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), request.group_ids
-    )
+    group_ids = empty_ids_first(request.group_ids)
+    return respond(ShareGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), group_ids)
 
 
 def _describe(group_id: str, request: ShareGroupDescribeRequest, context: RequestContext) -> DescribedGroup:

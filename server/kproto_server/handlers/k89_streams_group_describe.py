@@ -16,7 +16,7 @@ from kproto.messages.k89_streams_group_describe import (
     TaskOffset,
 )
 from kproto_server.cluster.features import STREAMS_VERSION
-from kproto_server.handlers._described_groups import find, refused, respond
+from kproto_server.handlers._described_groups import empty_ids_first, find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
 if TYPE_CHECKING:
@@ -36,16 +36,13 @@ NOT_STORED = 1
 def handle(
     request: StreamsGroupDescribeRequest, context: RequestContext
 ) -> StreamsGroupDescribeResponse | LargeResponse:
-    return respond(
-        StreamsGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), request.group_ids
-    )
+    group_ids = empty_ids_first(request.group_ids)
+    return respond(StreamsGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), group_ids)
 
 
 def _describe(group_id: str, request: StreamsGroupDescribeRequest, context: RequestContext) -> DescribedGroup:
     if not context.cluster.features.level(STREAMS_VERSION):
         return refused(DescribedGroup, group_id, ErrorCode.UNSUPPORTED_VERSION)
-    if not group_id:
-        return refused(DescribedGroup, group_id, ErrorCode.INVALID_GROUP_ID)
     group = find(DescribedGroup, group_id, "streams", context)
     if isinstance(group, DescribedGroup):
         return group
