@@ -45,7 +45,11 @@ def handle(
     operations = NOT_REQUESTED
     if request.include_authorized_operations:
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
-    if not all(request.group_ids) and context.behavior(ConsumerGroupDescribeBehavior).fails_for_empty_ids:
+    fails = (
+        context.coordinator.behavior.is_new_coordinator
+        and context.behavior(ConsumerGroupDescribeBehavior).fails_for_empty_ids
+    )
+    if fails and not all(request.group_ids):
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         return respond(
             ConsumerGroupDescribeResponse, lambda group_id: refused(NO_GROUP, group_id, error), request.group_ids

@@ -48,8 +48,8 @@ REQUEST_CPU_MAX_US = 60_000
 """CPU time that the elements of one request may take, on a machine of 2020, for `elements_max`."""
 ELEMENT_CPU_US = 6
 """CPU time of one element of a request: to decode it, to handle it, and to encode what the response has for it."""
-ELEMENT_CPU_US_BY_KEY = dict.fromkeys((15, 42, 49, 51, 57, 87), 8)
-ELEMENT_CPU_US_BY_KEY |= {0: 9, 8: 4, 9: 5, 19: 24, 24: 12, 27: 60, 28: 12, 32: 30, 33: 12, 44: 12, 84: 10}
+ELEMENT_CPU_US_BY_KEY = dict.fromkeys((15, 20, 42, 49, 51, 57), 8) | dict.fromkeys((83, 84, 86, 87), 10)
+ELEMENT_CPU_US_BY_KEY |= {0: 9, 8: 4, 9: 5, 19: 24, 24: 12, 27: 60, 28: 12, 32: 30, 33: 12, 44: 12}
 """The same, by API key, of APIs that differ: of partitions, which are half of a request's elements at most or cost
 less than topics, of topics whose response lists their configs, and of states of share partitions."""
 

@@ -44,6 +44,13 @@ def test_an_empty_id_among_consumer_groups_of_4_0(is_coordinator: bool) -> None:
     assert found == [("x", -1, None), ("", -1, None)]
 
 
+def test_a_release_without_the_protocol() -> None:
+    """Measured on 3.9.2."""
+    request = ConsumerGroupDescribeRequest(group_ids=("x", ""), include_authorized_operations=False)
+    found = described("3.9", request, 0, is_coordinator=True)
+    assert sorted(found) == [("", 35, None), ("x", 35, None)]
+
+
 @pytest.mark.parametrize("release", RELEASES[1:])
 def test_share_groups(release: str) -> None:
     request = ShareGroupDescribeRequest(group_ids=("x", ""), include_authorized_operations=False)
