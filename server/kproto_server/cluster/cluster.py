@@ -239,6 +239,10 @@ class Cluster(SharedState):
         if node_id not in partition.isr:
             partition.isr = [node_id]
 
+    def check_replicas(self, replicas: Sequence[int]) -> Refusal | None:
+        """Return why no partition can move to these nodes."""
+        return self._rules.check_move(self, replicas, replicas, allows_factor_change=True)
+
     def reassign(
         self, partition: Partition, replicas: Sequence[int], *, allows_factor_change: bool = True
     ) -> Refusal | None:

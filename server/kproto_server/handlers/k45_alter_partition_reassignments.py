@@ -72,6 +72,9 @@ def _move(name: str, requested: ReassignablePartition, allows_factor_change: boo
         error = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         return Refusal(error, error.message)
     if partition is None:
+        refusal = None if is_kraft or requested.replicas is None else cluster.check_replicas(requested.replicas)
+        if refusal is not None:  # ZooKeeper: looked at before the partition (measured on 2.8.2)
+            return refusal
         message = "The partition does not exist."
         if is_kraft:
             missing = f"a topic named {name}" if topic is None else f"partition {name}:{index}"
