@@ -61,11 +61,11 @@ class HardString(NamedTuple):
     def __str__(self) -> str:
         return f"{APIS[self.api_key]} v{self.version} {self.path}"
 
-    def request(self, text: str, given: Mapping[str, Any] = MappingProxyType({})) -> Request:
-        """Return the request; ``given``: values of other fields by path."""
+    def request(self, text: str, given: Mapping[str, Any] = MappingProxyType({}), count: int = COUNT) -> Request:
+        """Return the request; ``given``: values of other fields by path; ``count``: elements of the array."""
         values = {**given, self.path: text}
         array = LongArray(self.api_key, self.version, self.array)
-        value: Request = _Builder(array, COUNT, Content.EXISTING, values).struct(
+        value: Request = _Builder(array, count, Content.EXISTING, values).struct(
             registry.request_class(self.api_key), "", 0
         )
         return value

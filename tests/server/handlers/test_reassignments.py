@@ -83,8 +83,7 @@ def test_a_move_to_a_stopped_broker_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "error"),
-    [("2.8", ErrorCode.INVALID_REPLICA_ASSIGNMENT), ("4.4", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
+    ("release", "error"), [("2.8", ErrorCode.INVALID_REPLICA_ASSIGNMENT), ("4.4", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 )
 def test_a_missing_partition_that_is_to_move_to_a_missing_broker(release: str, error: ErrorCode) -> None:
     """Measured on 2.8.2, 3.9.2 and 4.4.0: ZooKeeper's controller looks at the brokers first."""
