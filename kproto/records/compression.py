@@ -198,22 +198,23 @@ def _unsnap(data: bytes, limit: int) -> bytes:
         return _unsnap_block(data, limit, limit)
     blocks, position, room, left = [], len(SNAPPY_FRAME), limit, _blocks_max(data)
     while position + 4 <= len(data):
-        start = position + 4
         left -= 1
         if left < 0:
             raise _refuse(Compression.SNAPPY, TOO_MANY_BLOCKS)
-        if data[position:start] == SNAPPY_MAGIC[:4]:
-            if position + len(SNAPPY_FRAME) > len(data):
-                raise _refuse(Compression.SNAPPY, "a header is truncated")
-            if not data.startswith(SNAPPY_MAGIC, position):
-                break
-            position += len(SNAPPY_FRAME)
-            continue
-        position = start + int.from_bytes(data[position:start], "big")
-        if position > len(data):
+        start = position + 4
+        end = start + int.from_bytes(data[position:start], "big")
+        if end <= len(data):
+            blocks.append(_unsnap_block(data[start:end], room, limit))
+            room -= len(blocks[-1])
+            position = end
+        elif not data.startswith(SNAPPY_MAGIC[:4], position):  # which would be the size of a very large block
             raise _refuse(Compression.SNAPPY, "a block is truncated")
-        blocks.append(_unsnap_block(data[start:position], room, limit))
-        room -= len(blocks[-1])
+        elif position + len(SNAPPY_FRAME) > len(data):
+            raise _refuse(Compression.SNAPPY, "a header is truncated")
+        elif data.startswith(SNAPPY_MAGIC, position):
+            position += len(SNAPPY_FRAME)
+        else:
+            break
     return b"".join(blocks)
 
 
