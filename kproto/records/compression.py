@@ -178,7 +178,7 @@ def _gunzip_member(data: bytes, position: int, size: int, room: int, limit: int)
 
 
 def _unpack(compression: Compression, unpack_into: Callable[[bytes, bytearray], int], data: bytes, limit: int) -> bytes:
-    """Unpack into buffers of growing size: the content's is not known."""
+    """Unpack into buffers of growing size, as the size of the content is not known."""
     size = min(limit, FIRST_GUESS * len(data) + 1024)
     while True:
         buffer = bytearray(size)
