@@ -9,6 +9,11 @@ import pytest
 
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest
 from kproto_server.testing.simulated_disk import Operation
 from tests.persistence.disk_broker import DiskBroker
@@ -20,6 +25,7 @@ from tests.robustness.changes import (
     alter_config,
     broker_configs,
     commit,
+    configs,
     create_partitions,
     create_topic,
     create_topics,
@@ -310,3 +316,40 @@ def test_configs_of_groups_hold_after_a_kill_and_are_undone_if_they_are_not_save
         assert {**group_configs(broker, "g"), **group_configs(broker, "h")} == expected
         if durability == "fsync":
             broker.lose_power(loses_all=True)
+
+
+def later_saves(first: int) -> Callable[[Operation], bool]:
+    """Return a function that is True for the operations on the file of topics from one on, by its number."""
+    numbers = itertools.count()
+    return lambda operation: "topics.json" in operation.path and next(numbers) >= first
+
+
+def test_long_values_are_saved_before_the_response_says_so() -> None:
+    """The request is handled in slices; the disk fails from one of the saves on, or not at all."""
+    name, value = "leader.replication.throttled.replicas", ",".join(["1:1"] * 8000)
+    topics = [f"t{index}" for index in range(4)]
+    resources = tuple(
+        AlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=topic,
+            configs=(AlterableConfig(name=name, config_operation=0, value=value),),
+        )
+        for topic in topics
+    )
+    for first in range(100):
+        broker = DiskBroker("os", kafka_version="4.4.0")
+        do(broker, *(create_topic(topic) for topic in topics))
+        broker.disk.fails = later_saves(first)
+        broker.client.send(IncrementalAlterConfigsRequest(resources=resources, validate_only=False), 1)
+        while not broker.client.responses:
+            broker.advance(1)
+        errors = errors_of(broker.client.responses.pop())
+        broker.disk.fails = lambda operation: False
+        broker.kill()
+        kept = [topic for topic in topics if configs(broker, TOPIC, topic, (1,))]
+        assert set(errors) <= {56}
+        assert errors or kept == topics
+        if not errors:
+            assert first > 2, "several saves"
+            return
+    raise AssertionError("the disk always fails")

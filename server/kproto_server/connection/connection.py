@@ -199,7 +199,13 @@ class Connection:
             self.has_turn = True
             return self._handle_backlog(now_ms, [])
         try:
-            result = operation.respond()
+            cluster = self.dispatcher.state.cluster
+            try:  # as in `_handle`, for what a slice of the request has changed
+                result = operation.respond()
+                if cluster.unsaved:
+                    cluster.save()
+            except (StringTooLong, TopicsNotStored) as error:
+                result = exchange.endpoint.fail(exchange.request, error)
             if isinstance(result, Response):
                 responses = [self._encode(*exchange, result)]
             elif isinstance(result, (bytes, bytearray)):
