@@ -63,6 +63,7 @@ from kproto_server.deferred import (
 )
 from kproto_server.observation.observe import NO_API
 from kproto_server.requests.context import ConnectionInfo, RequestContext
+from kproto_server.requests.endpoint import perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,13 +200,10 @@ class Connection:
             self.has_turn = True
             return self._handle_backlog(now_ms, [])
         try:
-            cluster = self.dispatcher.state.cluster
-            try:  # as in `_handle`, for what a slice of the request has changed
-                result = operation.respond()
-                if cluster.unsaved:
-                    cluster.save()
-            except (StringTooLong, TopicsNotStored) as error:
-                result = exchange.endpoint.fail(exchange.request, error)
+            # A slice of a request may change topics and configs, as the whole of it may.
+            result = perform(
+                lambda request, context: operation.respond(), exchange.endpoint.fail, exchange.request, exchange.context
+            )
             if isinstance(result, Response):
                 responses = [self._encode(*exchange, result)]
             elif isinstance(result, (bytes, bytearray)):

@@ -84,19 +84,14 @@ class ResponseEncoder:
         endpoint, context = exchange.endpoint, exchange.context
         assert endpoint.encode_slices is not None, "the response declares has_slices"
         frame = bytearray(response_frame(exchange.correlation_id, endpoint.response_header_version, b""))
-        pieces = endpoint.encode_slices(large.response)
-        while True:
-            try:
-                piece = next(pieces, None)
-            except StringTooLong as error:
-                response = endpoint.fail(exchange.request, error)
-                return self.encode(*exchange, response)
-            if piece is None:
-                break
-            frame += piece
-            if len(frame) > LARGE_RESPONSE_MAX_BYTES:
-                raise CloseConnection(f"the response is larger than {LARGE_RESPONSE_MAX_BYTES} bytes")
-            yield
+        try:
+            for piece in endpoint.encode_slices(large.response):
+                frame += piece
+                if len(frame) > LARGE_RESPONSE_MAX_BYTES:
+                    raise CloseConnection(f"the response is larger than {LARGE_RESPONSE_MAX_BYTES} bytes")
+                yield
+        except StringTooLong as error:
+            return self.encode(*exchange, endpoint.fail(exchange.request, error))
         if large.error_codes:
             self._observations.errors(
                 self._info, context.client_id, context.api_key, context.api_version, large.error_codes
