@@ -140,9 +140,9 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     content, position = _gunzip_member(data, 0, len(data), limit, limit)
     if position == len(data):
         return content
-    parts, room, size = [content], limit - len(content), position
+    parts, room, size, members_max = [content], limit - len(content), position, _blocks_max(data)
     while data.startswith(GZIP_MEMBER, position):
-        if len(parts) == _blocks_max(data):
+        if len(parts) == members_max:
             raise _refuse(Compression.GZIP, TOO_MANY_BLOCKS)
         content, end = _gunzip_member(data, position, size, room, limit)
         parts.append(content)

@@ -76,6 +76,12 @@ def sealed(
     return seal(header, payload)
 
 
+def compressed(size: int, codec: Compression, *, is_corrupt: bool = False) -> bytes:
+    """Return a batch of one record with a value of this size; a corrupt one lacks the last two bytes."""
+    payload = compress(codec, record(0, value=sized(bytes(size))))
+    return sealed(payload[:-2] if is_corrupt else payload, count=1, last=0, codec=codec)
+
+
 def headers(*pairs: bytes, count: int | None = None) -> bytes:
     return varint(len(pairs) if count is None else count) + b"".join(pairs)
 

@@ -17,8 +17,7 @@ from kproto.records import record_batch
 from kproto.records.compression import Compression, decompress
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import build_record_batch, read_record_batch, seal
-from kproto_server.partition_log import validation
+from kproto.records.record_batch import build_record_batch
 from kproto_server.partition_log.record_budget import (
     CONTENT_MAX_BYTES,
     DECODED_CONTENT_MAX_BYTES,
@@ -27,6 +26,7 @@ from kproto_server.partition_log.record_budget import (
     MESSAGE_COST,
 )
 from kproto_server.testing import InMemoryBroker
+from tests.partition_log.conversation_contents import compressed
 
 MESSAGES_MAX = int(DECODED_RECORDS_MAX / MESSAGE_COST)
 HEADERS_MAX = (DECODED_RECORDS_MAX - 1) * HEADERS_OF_RECORD
@@ -107,12 +107,6 @@ def test_the_batches_of_a_request_share_its_budget() -> None:
     assert error("compacted", half, half) == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def compressed(size: int, compression: Compression, *, is_corrupt: bool = False) -> bytes:
-    encoded = build_record_batch([Record(b"k", bytes(size), timestamp=1)], compression=compression)
-    header, content = read_record_batch(encoded)[0]
-    return seal(header, content[:-2] if is_corrupt else content)
-
-
 @pytest.mark.parametrize("topic", ["plain", "compacted"])
 @pytest.mark.parametrize("is_corrupt", [False, True])
 @pytest.mark.parametrize("size", [1 << 20, 7 << 20, 20 << 20])
@@ -132,8 +126,7 @@ def test_a_request_has_few_bytes_decompressed(
         limits.append(len(content))
         return content
 
-    for module in (validation, record_batch):
-        monkeypatch.setattr(module, "decompress", limited)
+    monkeypatch.setattr(record_batch, "decompress", limited)
     error(topic, *[compressed(size, compression, is_corrupt=is_corrupt)] * 60)
     assert limits
     assert sum(limits) <= 2 * CONTENT_MAX_BYTES

@@ -20,12 +20,13 @@ from kproto.records.compression import Compression, compress
 from kproto.records.lz4_frame import END_MARK, HEADER_SIZE
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import build_record_batch, read_record_batch, seal
+from kproto.records.record_batch import build_record_batch
 from kproto_server.handlers import HANDLED
 from kproto_server.partition_log.record_budget import DECODED_RECORDS_MAX, MESSAGE_COST
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.requests.endpoint import elements_max
 from tests.codec.strategies import made
+from tests.partition_log.conversation_contents import compressed, sealed
 from tests.robustness.hard_strings import HARD_STRINGS, hard_configs, hard_strings
 from tests.robustness.long_requests import Content, LongArray, existing_name, long_arrays
 
@@ -167,9 +168,7 @@ def _produce_to_many(batch: bytes) -> bytes:
 
 @cache
 def _large_content(compression: Compression, is_corrupt: bool) -> bytes:
-    batch = build_record_batch([Record(b"k", bytes(7 << 20), timestamp=1)], compression=compression)
-    header, content = read_record_batch(batch)[0]
-    return seal(header, content[:-2] if is_corrupt else content)
+    return compressed(7 << 20, compression, is_corrupt=is_corrupt)
 
 
 def _fetch(topic: str, version: int) -> bytes:
@@ -200,12 +199,6 @@ def _bomb() -> bytes:
     return build_record_batch([Record(b"k", bytes(100 << 20))], compression=Compression.GZIP)
 
 
-def _packed(compression: Compression, content: bytes) -> bytes:
-    """Return a batch of one record with this content, as it is compressed."""
-    header = read_record_batch(_batch(1))[0].header.replace(attributes=compression)
-    return seal(header, content)
-
-
 def _small_blocks(compression: Compression, count: int) -> bytes:
     """Return blocks with nearly nothing in them."""
     if compression is Compression.GZIP:
@@ -217,7 +210,9 @@ def _small_blocks(compression: Compression, count: int) -> bytes:
 
 RECORDS: dict[str, Make] = {
     **{
-        f"many small blocks of {one.name}": cache(lambda c=one, n=count: _packed(c, _small_blocks(c, n)))
+        f"many small blocks of {one.name}": cache(
+            lambda c=one, n=count: sealed(_small_blocks(c, n), count=1, last=0, codec=c)
+        )
         for one, count in ((Compression.GZIP, 50_000), (Compression.SNAPPY, 200_000), (Compression.LZ4, 200_000))
     },
     "many small records": cache(lambda: _batch(100_000)),

@@ -7,7 +7,7 @@ batches. DEVIATION: a real broker has no limit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from kproto.errors import ContentTooLarge, DecodeError, TooManyElements
 from kproto.records.compression import Compression
@@ -15,11 +15,9 @@ from kproto.records.message_set import LegacyBatch, read_plain_messages
 from kproto.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sized
+    from collections.abc import Iterable
 
     from kproto.records.record import Record
-
-    S = TypeVar("S", bound=Sized)
 
 DECODED_RECORDS_MAX = 30_000
 """Records of a request, if they have no headers."""
@@ -39,42 +37,16 @@ GZIP_COST = 4
 """A byte that is compressed by gzip counts as so many."""
 
 
-class ContentBudget:
-    """The bytes of content that the compressed batches of one request may still have."""
-
-    __slots__ = ("left_bytes",)
-
-    def __init__(self) -> None:
-        self.left_bytes: int = CONTENT_MAX_BYTES
-
-    def unpack(self, compressed_size: int, unpack: Callable[[int], S], size_max: int = CONTENT_MAX_BYTES) -> S:
-        """Return the content of a batch; ``unpack`` is called with the limit of its bytes.
-
-        Content that cannot be unpacked may have cost as much as the limit says, so half of what is left is taken.
-
-        Raises:
-            ContentTooLarge: the batch has more content than ``size_max``, or than may be unpacked for this request.
-            DecodeError, MissingPackage: as for `kproto.records.compression.decompress`.
-        """
-        try:
-            content = unpack(min(self.left_bytes, size_max))
-        except DecodeError:
-            self.left_bytes //= 2
-            raise
-        self.left_bytes = max(0, self.left_bytes - len(content) - compressed_size * COMPRESSED_COST)
-        return content
-
-
 class RecordBudget:
-    """The records that the batches of one request may still have decoded, and their headers."""
+    """What the batches of one request may still have decompressed, decoded and compressed again."""
 
-    __slots__ = ("_left", "_packed_left_bytes", "content")
+    __slots__ = ("_content_left_bytes", "_left", "_packed_left_bytes")
 
     def __init__(self) -> None:
         self._left: int = DECODED_RECORDS_MAX * HEADERS_OF_RECORD
         """Headers."""
+        self._content_left_bytes: int = CONTENT_MAX_BYTES
         self._packed_left_bytes: int = PACKED_MAX_BYTES
-        self.content: ContentBudget = ContentBudget()
 
     def records_of(self, batch: RecordBatch | LegacyBatch, content: bytes | None = None) -> list[Record]:
         """Return the decoded records of a batch; ``content``: its encoded records, if they are decompressed already.
@@ -97,14 +69,23 @@ class RecordBudget:
         self._left -= sum(len(record.headers) for record in records)
         return records
 
-    def content_of(self, batch: RecordBatch | LegacyBatch) -> bytes:
+    def content_of(self, batch: RecordBatch | LegacyBatch, size_max: int = DECODED_CONTENT_MAX_BYTES) -> bytes:
         """Return the content of a compressed batch.
 
+        Content that cannot be decompressed may have cost as much as the limit says, so half of what is left is taken.
+
         Raises:
-            ContentTooLarge: as for `records_of`.
+            ContentTooLarge: the batch has more content than ``size_max``, or than may be decompressed for this request.
             DecodeError, MissingPackage: as for `RecordBatch.content`.
         """
-        return self.content.unpack(batch.size, batch.content, DECODED_CONTENT_MAX_BYTES)
+        try:
+            content = batch.content(min(self._content_left_bytes, size_max))
+        except DecodeError:
+            self._content_left_bytes //= 2
+            raise
+        taken = len(content) + batch.size * COMPRESSED_COST
+        self._content_left_bytes = max(0, self._content_left_bytes - taken)
+        return content
 
     def _records_of_message(self, batch: LegacyBatch, content: bytes | None) -> list[Record]:
         count_max = self._left // (MESSAGE_COST * HEADERS_OF_RECORD)

@@ -26,13 +26,13 @@ from kproto.records.batch_header import (
     TRANSACTIONAL,
 )
 from kproto.records.batches import read_batches
-from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
+from kproto.records.compression import COMPRESSION_MASK, Compression
 from kproto.records.record import INT64_MAX, NO_TIMESTAMP, RECORD_SIZE_MIN, Record
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_checked_header, seal
 from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.log_config import UNLIMITED_MS
 from kproto_server.partition_log.precheck import Finding
-from kproto_server.partition_log.record_budget import RecordBudget
+from kproto_server.partition_log.record_budget import CONTENT_MAX_BYTES, RecordBudget
 
 if TYPE_CHECKING:
     from kproto.records.batch_header import RecordBatchHeader
@@ -92,18 +92,18 @@ class LayoutBudget:
         self.records_left: int = CHECKED_RECORDS_MAX
         self.decoded: RecordBudget = RecordBudget()
 
-    def layout(self, count: int, encoded: bytes, compression: Compression) -> tuple[RecordLayout, bytes | None]:
+    def layout(
+        self, header: RecordBatchHeader, encoded: bytes, compression: Compression
+    ) -> tuple[RecordLayout, bytes | None]:
         """Return the layout of a batch's records, and their bytes if they were decompressed.
 
         It is taken for right beyond the budget, and without the package of the compression.
         """
+        count = header.record_count
         if compression is Compression.NONE:
             return self.layout_of(count, encoded, HEADER_SIZE), None
-        packed = encoded[HEADER_SIZE:]
         try:
-            content = self.decoded.content.unpack(
-                len(packed), lambda limit: decompress(compression, packed, limit=limit)
-            )
+            content = self.decoded.content_of(RecordBatch(header, encoded[HEADER_SIZE:]), CONTENT_MAX_BYTES)
         except (ContentTooLarge, MissingPackage):
             return RecordLayout.NUMBERED, None
         except DecodeError:
@@ -155,7 +155,7 @@ class Validation(NamedTuple):
         compression = CODECS.get(header.attributes & COMPRESSION_MASK)
         if compression is None or (compression is Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-        layout, content = self.budget.layout(header.record_count, encoded, compression)
+        layout, content = self.budget.layout(header, encoded, compression)
         if layout is RecordLayout.INVALID:
             return self._invalid()
         if layout is RecordLayout.LONG_VARINT:
