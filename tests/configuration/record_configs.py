@@ -125,13 +125,9 @@ def condensed(by_release: dict[str, dict[str, dict[str, str]]]) -> str:
     """Return the text of documentation.json: of each config, the releases in which its documentation changed."""
     lines = [_head(SOURCE, by_release)]
     for kind in RESOURCES:
-        histories: dict[str, dict[str, str]] = {}
-        for release, texts in by_release.items():
-            for name, text in texts[kind].items():
-                history = histories.setdefault(name, {})
-                if text not in list(history.values())[-1:]:
-                    history[release] = text
-        lines.append(_section(kind, histories))
+        of_kind = {release: texts[kind] for release, texts in by_release.items()}
+        names = {name for texts in of_kind.values() for name in texts}
+        lines.append(_section(kind, {name: _changes(_having(name, of_kind)) for name in names}))
     return ",\n".join(lines) + "}\n"
 
 
@@ -140,17 +136,24 @@ def condensed_settings(by_release: dict[str, dict[str, Described]], left_out: Co
 
     A setting without a type has that of later releases.
     """
-    histories: dict[str, dict[str, Described | None]] = {}
+    histories = {}
     for name in {name for settings in by_release.values() for name in settings}.difference(left_out):
-        having = [settings[name] for settings in by_release.values() if name in settings]
-        type_ = next((setting[0] for setting in having if setting[0]), UNTYPED)
-        before: Described | None = None
-        for release, settings in by_release.items():
-            now = (settings[name][0] or type_, *settings[name][1:]) if name in settings else None
-            if now != before:
-                histories.setdefault(name, {})[release] = now
-            before = now
+        having = _having(name, by_release)
+        type_ = next((setting[0] for setting in having.values() if setting[0]), UNTYPED)
+        typed = {release: (setting[0] or type_, *setting[1:]) for release, setting in having.items()}
+        histories[name] = _changes({release: typed.get(release) for release in by_release})
     return f"{_head(SETTINGS_SOURCE, by_release)},\n{_section('broker', histories)}}}\n"
+
+
+def _having(name: str, by_release: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what the releases have that have a name."""
+    return {release: values[name] for release, values in by_release.items() if name in values}
+
+
+def _changes(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that differ from those before them; the first one differs from None."""
+    before = [None, *values.values()]
+    return {release: value for (release, value), last in zip(values.items(), before, strict=False) if value != last}
 
 
 def _head(source: str, by_release: dict[str, Any]) -> str:

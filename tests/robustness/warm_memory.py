@@ -34,19 +34,17 @@ def _read_until(pid: int, is_ending: threading.Event) -> None:
     part = bytearray(PART_BYTES)
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         while not is_ending.wait(PERIOD_S):
-            read_memory(pid, memory.fileno(), part)
+            _read(pid, memory.fileno(), part)
 
 
-def read_memory(pid: int, memory: int, part: bytearray) -> int:
-    """Read each readable page of the process, a part at a time; return how many bytes that were."""
-    count = 0
+def _read(pid: int, memory: int, part: bytearray) -> None:
+    """Read each readable page of the process, a part at a time."""
     for start, end in _mappings(pid):
         for address in range(start, end, len(part)):
             try:
-                count += os.preadv(memory, [memoryview(part)[: end - address]], address)
+                os.preadv(memory, [memoryview(part)[: end - address]], address)
             except OSError:  # the mapping has gone meanwhile, or belongs to a device
                 break
-    return count
 
 
 def _mappings(pid: int) -> Iterator[tuple[int, int]]:

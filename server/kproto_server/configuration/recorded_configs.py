@@ -27,7 +27,11 @@ def recorded(file: str, kind: str, kafka_version: KafkaVersion) -> Mapping[str, 
 
 @cache
 def _recorded(file: str, kind: str, release: str) -> Mapping[str, Any]:
-    contents = _contents(file)
+    return values_in(_contents(file), kind, release)
+
+
+def values_in(contents: Mapping[str, Any], kind: str, release: str) -> Mapping[str, Any]:
+    """Return config -> value in a release, given what such a file has."""
     releases: list[str] = contents["releases"]
     if release not in releases:
         return {}

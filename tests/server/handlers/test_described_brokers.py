@@ -16,6 +16,7 @@ from kproto.messages.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kproto_server.configuration.config_type import ConfigType
+from kproto_server.configuration.recorded_configs import values_in
 from kproto_server.configuration.settings import ConfigSource
 from tests.configuration.record_configs import (
     BROKER_CONFIGS,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
 BROKER, SET = 4, 0
-TYPES_SINCE = 3
 DEVIATING = {
     "group.share.max.size": "DEVIATION: a SHORT in 3.9",
     "group.initial.rebalance.delay.ms": "DEVIATION: kproto's default is 0",
@@ -50,14 +50,7 @@ def recorded() -> Any:
 
 def of_release(line: str) -> dict[str, Described]:
     """Return what a broker of a release line returns of each config."""
-    known = recorded()["releases"]
-    known = set(known[: known.index(line) + 1])
-    found = {}
-    for name, history in recorded()["broker"].items():
-        now = next((described for since, described in reversed(history.items()) if since in known), None)
-        if now is not None:
-            found[name] = tuple(now)
-    return found
+    return {name: tuple(described) for name, described in values_in(recorded(), "broker", line).items()}
 
 
 def described(state: BrokerState, version: int) -> dict[str, Any]:
