@@ -22,6 +22,7 @@ from tests.security.sasl_scripts import (
     client_first,
     handshake,
     list_groups,
+    raw,
     transcript,
 )
 from tests.waiting import wait_until
@@ -63,6 +64,20 @@ def test_a_failure_is_delayed_by_the_brokers_clock() -> None:
         assert error_of(client.read()) == 58
         assert broker.clock.now_ms() - began_ms >= 3_600_000
         assert client.read() is None
+        client.close()
+
+
+def test_a_failure_of_a_token_without_a_header_is_delayed_too() -> None:
+    """There is no response to it: the connection ends, and what was sent behind it is never handled."""
+    with Broker.running(clock="scaled:3600", settings={DELAY: 3_600_000}, **SASL) as broker:
+        began_ms = broker.clock.now_ms()
+        client = Client(broker.bootstrap_servers)
+        handshake("PLAIN", 0)(client)
+        assert error_of(client.read()) == 0
+        raw(b"\0alice\0wrong")(client)
+        raw(GOOD)(client)
+        assert client.read() is None
+        assert broker.clock.now_ms() - began_ms >= 3_600_000
         client.close()
 
 

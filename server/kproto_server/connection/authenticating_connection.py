@@ -6,14 +6,14 @@ of SASL and ApiVersions through to their handlers; these keep what they learn in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header, response_frame
 from kproto_server.connection.connection import REFUSED, Connection
+from kproto_server.connection.connection_state import Event
 from kproto_server.connection.logged_connection import LoggedConnection
-from kproto_server.connection.response_encoder import Exchange
-from kproto_server.deferred import DelayedOperation, Piece
+from kproto_server.deferred import NO_RESPONSE, DelayedOperation, Piece
 from kproto_server.observation.observe import NO_API
 from kproto_server.security.sasl import Authentication, AuthenticationFailed, MalformedToken, Phase
 
@@ -72,6 +72,15 @@ class Authenticating(Connection):
         self._count_failure(authentication)
         return response
 
+    def resume(self, now_ms: int) -> bytes:
+        authentication = self.info.authentication
+        if authentication is None or authentication.close_reason is None:
+            return super().resume(now_ms)
+        # The delayed operation is that of a token without a header, which is no request with an endpoint.
+        self.delayed = None
+        self._enter(Event.COMPLETE)
+        return self._send_piece(Piece(b"", close_reason=authentication.close_reason), None)
+
     def _count_failure(self, authentication: Authentication) -> None:
         if authentication.has_failed:
             authentication.has_failed = False
@@ -113,10 +122,8 @@ class Authenticating(Connection):
         except AuthenticationFailed as failure:
             settings = self.dispatcher.state.settings.of(self.node.node_id)
             deadline_ms = now_ms + settings.int("connection.failed.authentication.delay.ms")
-            reason = str(failure)
-            nothing: Any = None
-            end = DelayedOperation(deadline_ms, lambda: Piece(b"", close_reason=reason))
-            self._delay(end, Exchange(frame, 0, 0, nothing, nothing, nothing))
+            authentication.close_reason = str(failure)
+            self._delay(DelayedOperation(deadline_ms, lambda: NO_RESPONSE), None)
             return b""
         except MalformedToken as malformed:
             self._fail(str(malformed), NO_API, NO_API)

@@ -507,7 +507,7 @@ class Connection:
         """Return the first bytes to send of a response that is not sent whole and at once."""
         return result if isinstance(result, Piece) else result.shape(self._encode(*exchange, result.response))
 
-    def _send_piece(self, piece: Piece, exchange: Exchange) -> bytes:
+    def _send_piece(self, piece: Piece, exchange: Exchange | None) -> bytes:
         """Return the bytes of a piece; delay or close the connection behind them."""
         if piece.then is not None:
             self._delay(piece.then, exchange)

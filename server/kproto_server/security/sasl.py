@@ -233,8 +233,8 @@ class Authentication:
     """What one connection has authenticated."""
 
     __slots__ = (
-        "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "has_failed", "is_by_token", "mechanism",
-        "now_ms", "phase", "session_ends_ms", "token_expires_ms", "tokens", "user",
+        "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "close_reason", "has_failed",
+        "is_by_token", "mechanism", "now_ms", "phase", "session_ends_ms", "token_expires_ms", "tokens", "user",
     )  # fmt: skip
 
     def __init__(
@@ -268,6 +268,8 @@ class Authentication:
         """The user that the client named; None: it named none that the broker could read."""
         self.has_failed: bool = False
         """Whether an authentication failed and is not counted yet."""
+        self.close_reason: str | None = None
+        """Why the connection closes when the delay of a failed token without a header has passed; None: it does not."""
         self.user: str | None = None
         """None: the client is not authenticated."""
         self.is_by_token: bool = False
