@@ -8,7 +8,7 @@ TIMES = ("CurrentTransactionStartTimeMs", "TransactionDurationMs", "LastTimestam
 
 STEPS = (
     topic("bought", 2),
-    query(TRANSACTIONS, "list", "TransactionalId"),
+    query(TRANSACTIONS, "list", "TransactionalId", ignored=IDS, unordered=True),
     query(TRANSACTIONS, "describe --transactional-id unknown", "unknown"),
     query(TRANSACTIONS, "describe-producers --topic bought --partition 0", "ProducerId"),
     query(TRANSACTIONS, "describe-producers --topic bought --partition 0 --broker-id 1", "ProducerId"),
