@@ -2,7 +2,8 @@
 
 mutmut makes the changed functions, the mutants; install it with pip. The command copies the repository, with the
 packages side by side, and runs the tests there (`tests.mutation.session`). MODULE is a file or a directory below the
-repository's root; the default is the codec and the coordinator. The command prints one line for each module, then each
+repository's root; the default is the codec and the coordinator. The mutants of all modules are tried in a mixed order,
+so that a run of some minutes is a sample of all. The command prints one line for each module and one for all, then each
 surviving mutant as a diff. With --directory it keeps the copy and the results, and goes on where it stopped.
 """
 
@@ -83,9 +84,12 @@ def report(directory: Path) -> int:
     """Print the results by module, and the diff of each surviving mutant."""
     mutants: Mutants = json.loads((directory / "mutants.json").read_text())
     results = read_results(directory / "results.txt")
+    total: Counter[str] = Counter()
     for module, names in mutants.items():
         counts = Counter(results.get(f"{module}.{name}", "not run") for name in names)
-        print(module, ", ".join(f"{count} {status}" for status, count in counts.most_common()))
+        total += counts
+        print(module, _in_words(counts))
+    print("all modules:", _in_words(total))
     for module, names in mutants.items():
         file = module.replace(".", "/")
         file = f"{file}/__init__.py" if (directory / file).is_dir() else f"{file}.py"
@@ -93,6 +97,10 @@ def report(directory: Path) -> int:
             if results.get(f"{module}.{name}") in ("survived", "no tests"):
                 print(difference(directory, file, name))
     return 0
+
+
+def _in_words(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
 
 def main() -> int:
