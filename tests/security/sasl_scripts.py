@@ -127,6 +127,11 @@ def metadata_of_topics(client: Client) -> None:
     client.send(3, 1, struct.pack(">i", 2) + names)
 
 
+def metadata_of_no_topic(client: Client) -> None:
+    """Ask for a topic without a name, and without an id: a name may be null in this version, but not in responses."""
+    client.send(3, 10, b"\2" + bytes(16) + b"\0\0\1\0\0\0", flexible=True)
+
+
 def list_groups(client: Client) -> None:
     client.send(16, 0, b"")
 
@@ -175,8 +180,10 @@ SCRIPTS: dict[str, list[Step]] = {
     "a mechanism in small letters": [handshake("plain"), list_groups],
     "Metadata after the handshake": [handshake("PLAIN"), metadata, list_groups],
     "Metadata of topics after the handshake": [handshake("PLAIN"), metadata_of_topics, list_groups],
+    "Metadata of no topic after the handshake": [handshake("PLAIN"), metadata_of_no_topic, list_groups],
     "ListGroups after the handshake": [handshake("PLAIN"), list_groups, list_groups],
     "ApiVersions after the handshake": [handshake("PLAIN"), api_versions, list_groups],
+    "ApiVersions of a newer client after the handshake": [handshake("PLAIN"), newer_api_versions, list_groups],
     "the handshake twice": [handshake("PLAIN"), handshake("PLAIN"), list_groups],
     "PLAIN, v0": [handshake("PLAIN"), authenticate(GOOD), metadata],
     "PLAIN, v1": [handshake("PLAIN"), authenticate(GOOD, 1), metadata],

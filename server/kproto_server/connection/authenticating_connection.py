@@ -6,11 +6,12 @@ of SASL and ApiVersions through to their handlers; these keep what they learn in
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header, response_frame
-from kproto_server.connection.connection import REFUSED, Connection
+from kproto_server.connection.connection import CLOSED_BY_DEFECT, REFUSED, Connection
 from kproto_server.connection.connection_state import Event
 from kproto_server.connection.logged_connection import LoggedConnection
 from kproto_server.deferred import NO_RESPONSE, DelayedOperation, Piece
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.observation.request_log import RequestLog
     from kproto_server.requests.context import ConnectionInfo
+
+logger = logging.getLogger("kproto")
 
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 FRAME_SIZE_MAX_BYTES = 524288
@@ -59,13 +62,15 @@ class Authenticating(Connection):
                 self._fail("the session has ended, and the client has not authenticated again", NO_API, NO_API)
                 return b""
             return super()._handle(frame, now_ms)
-        if phase is Phase.CHOSEN_RAW:
-            sent = self._take_token(authentication, frame, now_ms)
-            self._count_failure(authentication)
-            return sent
-        api_key = _api_key(frame)
-        if api_key not in ALLOWED[phase]:
-            return self._refuse(frame, phase)
+        if phase is Phase.CHOSEN_RAW or _api_key(frame) not in ALLOWED[phase]:
+            try:
+                return self._take_token(frame, now_ms) if phase is Phase.CHOSEN_RAW else self._refuse(frame, phase)
+            except Exception:
+                logger.exception("SASL authentication of %r", self._client_id)
+                self._fail(CLOSED_BY_DEFECT, NO_API, NO_API)
+                return b""
+            finally:
+                self._count_failure(authentication)
         response = super()._handle(frame, now_ms)
         if authentication.is_complete:
             self._begin()
@@ -107,7 +112,7 @@ class Authenticating(Connection):
 
                 endpoint = self.dispatcher.endpoints[api_key, api_version]
                 request = endpoint.decode(frame, body_position, endpoint.elements_max)[0]
-                body = endpoint.encode(refused(request, api_version, ErrorCode.ILLEGAL_SASL_STATE))
+                body = endpoint.encode(refused(request, api_key, endpoint.api_version, ErrorCode.ILLEGAL_SASL_STATE))
                 response = response_frame(correlation_id, endpoint.response_header_version, body)
             reason = f"API key {api_key} before SASL authentication"
         except REFUSED as error:
@@ -115,8 +120,10 @@ class Authenticating(Connection):
         self._fail(reason, api_key, api_version)
         return response
 
-    def _take_token(self, authentication: Authentication, frame: bytes, now_ms: int) -> bytes:
+    def _take_token(self, frame: bytes, now_ms: int) -> bytes:
         """Take a token without a header; return the broker's, which has only its size."""
+        authentication = self.info.authentication
+        assert authentication is not None, "set by `require`"
         try:
             token = authentication.step(frame, now_ms)
         except AuthenticationFailed as failure:

@@ -116,13 +116,17 @@ METADATA = 3
 TOPICS = Items("topics", "topics", {"name": "name", "topic_id": "topic_id"})
 
 
-def refused(request: Request, api_version: int, error: ErrorCode) -> Response:
-    """Return the response to a request that is not handled: as `with_error`; each topic of Metadata has the error."""
-    response = with_error(request._api_key, api_version, error)
-    if request._api_key != METADATA:
+def refused(request: Request | None, api_key: int, api_version: int, error: ErrorCode) -> Response:
+    """Return the response to a request that is not handled: as `with_error`; each topic of Metadata has the error.
+
+    ``request``: None if it is an ApiVersions that the broker cannot read.
+    """
+    response = with_error(api_key, api_version, error)
+    if api_key != METADATA or request is None:
         return response
-    of_topics = build(ErrorResponse(error, items=(TOPICS,)), request, type(response), api_version)
-    return response.replace(topics=of_topics.topics)  # type: ignore[attr-defined]  # both are of Metadata
+    found = build(ErrorResponse(error, items=(TOPICS,)), request, type(response), api_version)
+    topics = tuple(topic.replace(name=topic.name or "") for topic in found.topics)  # type: ignore[attr-defined]
+    return response.replace(topics=topics)
 
 
 def with_error(api_key: int, api_version: int, error: ErrorCode) -> Response:
