@@ -46,7 +46,8 @@ def readable_frame(data: bytes, *, magic: int, blocks_max: int) -> bytes:
     behind = end + 4 + (4 if flags & CONTENT_CHECKSUM else 0)
     if behind > len(data):
         raise _refusal(end, "truncated")
-    if magic and not flags & (CONTENT_SIZE | CONTENT_CHECKSUM) and behind == len(data):
+    is_plain = behind == len(data) and data.endswith(END_MARK)
+    if magic and not flags & (CONTENT_SIZE | CONTENT_CHECKSUM) and is_plain:
         return data
     if magic and data[start - 1] != header_checksum(data[4 : start - 1]):
         raise _refusal(start - 1, "a wrong checksum of the header")
