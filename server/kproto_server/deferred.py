@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
 
-R = TypeVar("R", bound="Response | LargeResponse | DelayedOperation | DeferredResponse | bytes")
+R = TypeVar("R", bound="Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | bytes")
 T = TypeVar("T")
 E = TypeVar("E")
 

@@ -6,6 +6,8 @@ Method. A broker without sockets gets batches with as many records as are accept
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from kproto_server.partition_log.record_budget import (
     HEADERS_OF_RECORD,
     MESSAGE_COST,
 )
+from kproto_server.partition_log.validation import BUDGET_SIZE_BYTES
 from kproto_server.testing import InMemoryBroker
 from tests.partition_log.conversation_contents import compressed
 
@@ -59,6 +62,11 @@ def large(size_bytes: int) -> bytes:
 
 def error(topic: str, *batches: bytes, version: int = 7) -> int:
     """Produce batches to the first partitions of a topic in one request; return the error of the last one."""
+    return errors(topic, *batches, version=version)[-1]
+
+
+def errors(topic: str, *batches: bytes, version: int = 7) -> list[int]:
+    """Produce batches to the first partitions of a topic in one request; return the error of each."""
     broker = InMemoryBroker(topics={"plain": 61}, settings={"message.max.bytes": "20000000"})
     client = broker.connect()
     topics = tuple(
@@ -78,8 +86,8 @@ def error(topic: str, *batches: bytes, version: int = 7) -> int:
     client.ask(CreateTopicsRequest(topics=topics, timeout_ms=1000), 4)
     data = tuple(PartitionProduceData(index=index, records=records) for index, records in enumerate(batches))
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=data),))
-    response = client.ask(request, version)
-    return int(response.responses[0].partition_responses[-1].error_code)  # type: ignore[attr-defined]  # a ProduceResponse
+    response: Any = client.ask(request, version)
+    return [int(one.error_code) for one in response.responses[0].partition_responses]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +123,8 @@ def test_a_request_has_few_bytes_decompressed(
     compression: Compression, size: int, is_corrupt: bool, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixty batches of 16 KB held other connections for a second. The limits of all calls together are the work."""
+    records = compressed(size, compression, is_corrupt=is_corrupt)
+    budgets = 1 + 60 * len(records) // BUDGET_SIZE_BYTES
     limits: list[int] = []
 
     def limited(codec: Compression, data: bytes, *, limit: int) -> bytes:
@@ -127,9 +137,9 @@ def test_a_request_has_few_bytes_decompressed(
         return content
 
     monkeypatch.setattr(record_batch, "decompress", limited)
-    error(topic, *[compressed(size, compression, is_corrupt=is_corrupt)] * 60)
+    error(topic, *[records] * 60)
     assert limits
-    assert sum(limits) <= 2 * CONTENT_MAX_BYTES
+    assert sum(limits) <= 2 * CONTENT_MAX_BYTES * budgets
 
 
 def test_small_batches_behind_a_large_one_are_looked_at() -> None:
@@ -140,7 +150,54 @@ def test_small_batches_behind_a_large_one_are_looked_at() -> None:
 
 @pytest.mark.parametrize(("topic", "size", "count"), [("gzip", 1 << 20, 3), ("lz4", 3 << 20, 4)])
 def test_batches_of_a_request_are_compressed_within_a_budget(topic: str, size: int, count: int) -> None:
-    plain = build_record_batch([Record(b"k", bytes(size - 1), timestamp=1)])
-    assert error(topic, *[plain] * count) == 0
-    assert error(topic, *[plain] * count, plain) == ErrorCode.MESSAGE_TOO_LARGE
-    assert error("plain", *[plain] * count, plain) == 0
+    packed = build_record_batch([Record(b"k", bytes(size - 1), timestamp=1)], compression=Compression.ZSTD)
+    assert error(topic, *[packed] * count) == 0
+    assert error(topic, *[packed] * count, packed) == ErrorCode.MESSAGE_TOO_LARGE
+    assert error("plain", *[packed] * count, packed) == 0
+
+
+@pytest.mark.parametrize("topic", ["gzip", "lz4", "compacted", "plain"])
+def test_each_mib_of_a_request_has_a_budget(topic: str) -> None:
+    """Clients that send to many partitions at once lose no batch that would be accepted alone."""
+    randbytes = Random(0).randbytes  # noqa: S311 - not for a key
+    plain = build_record_batch([Record(b"k", bytes(1000), offset=offset, timestamp=1) for offset in range(900)])
+    packed = build_record_batch(
+        (Record(b"k", randbytes(100), offset=offset, timestamp=1) for offset in range(8000)),
+        compression=Compression.ZSTD,
+    )
+    assert len(packed) > BUDGET_SIZE_BYTES // 2
+    assert errors(topic, *[plain] * 10, *[packed] * 10) == [0] * 20
+
+
+def test_other_clients_are_served_between_two_mib() -> None:
+    broker = InMemoryBroker(topics={"t": 4}, settings={"compression.type": "gzip"})
+    client = broker.connect()
+    plain = build_record_batch([Record(b"k", bytes(900_000), timestamp=1)])
+    data = tuple(PartitionProduceData(index=index, records=plain) for index in range(4))
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=data),))
+    partitions = broker.state.cluster.topics["t"].partitions
+    sent = client.connection.receive(client.client.send(request, 7), broker.clock.now_ms())
+    for count in range(1, 4):
+        assert not sent
+        assert sum(one.data.next_offset for one in partitions) == count
+        assert client.connection.has_turn_to_come
+        sent = client.connection.resume(broker.clock.now_ms())
+    (received,) = client.client.receive(sent)
+    assert [one.error_code for one in received.response.responses[0].partition_responses] == [0] * 4  # type: ignore[attr-defined]
+
+
+def test_headers_are_compressed_within_the_budget_too() -> None:
+    header = RecordHeader("h", bytes(1 << 20))
+    packed = build_record_batch([Record(b"k", b"", (header,), timestamp=1)], compression=Compression.ZSTD)
+    assert errors("gzip", *[packed] * 4) == [0, 0, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.MESSAGE_TOO_LARGE]
+
+
+def test_a_batch_that_its_conversion_makes_too_large_is_refused() -> None:
+    """As 4.4.0 and 2.8.2: the size is compared again after the batch is compressed by the codec of the topic."""
+    settings = {"compression.type": "uncompressed"}
+    packed = build_record_batch([Record(b"k", bytes(2 << 20), timestamp=1)], compression=Compression.ZSTD)
+    broker = InMemoryBroker(topics={"t": 1}, settings=settings)
+    data = PartitionProduceData(index=0, records=packed)
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=(data,)),))
+    response: Any = broker.connect().ask(request, 7)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.MESSAGE_TOO_LARGE

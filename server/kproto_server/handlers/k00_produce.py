@@ -2,8 +2,9 @@
 
 Theory of operation. The records of all partitions are prechecked first, since some of them fail the whole request. Then
 each partition is handled alone: its errors are looked for in the order of a real broker, the batch is validated and
-appended. The response is built when the log has all batches, or has failed to write them. Produce with ``acks=0`` has
-no response; if a partition fails, the connection closes instead.
+appended. If records have to be decompressed or decoded, other clients are served between two MiB of them. The response
+is built when the log has all batches, or has failed to write them. Produce with ``acks=0`` has no response; if a
+partition fails, the connection closes instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kproto.messages.k00_produce import (
     TopicProduceResponse,
 )
 from kproto.records.batch_header import header_struct, position_of
-from kproto_server.deferred import NO_RESPONSE, CloseConnection
+from kproto_server.deferred import NO_RESPONSE, CloseConnection, in_slices
 from kproto_server.handlers._appended_batches import (
     NO_TIMESTAMP,
     AppendResult,
@@ -40,6 +41,8 @@ from kproto_server.partition_log.validation import Accepted, LayoutBudget, Refus
 from kproto_server.partition_log.version_behavior import ProduceBehavior
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.deferred import DeferredResponse, DelayedOperation, NoResponse
@@ -84,14 +87,38 @@ def handle(
     ]
     behavior = context.behavior(ProduceBehavior)
     refused = _request_refusal(request, prechecked, version, behavior, context)
-    results: Results
     if refused is None:
-        budget = LayoutBudget()
-        results = [(topic, _topic(topic, checks, request, behavior, budget, context)) for topic, checks in prechecked]
-    else:
-        results = [
-            (topic, [refused_response(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked
-        ]
+        return in_slices(_slices(request, prechecked, behavior, context), context.now_ms)
+    results: Results = [
+        (topic, [refused_response(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked
+    ]
+    return _result(request, results, context)
+
+
+def _slices(
+    request: ProduceRequest, prechecked: Prechecked, behavior: ProduceBehavior, context: RequestContext
+) -> Generator[None, None, ProduceResponse | DeferredResponse | DelayedOperation | NoResponse]:
+    """Append the records of each partition, or refuse them, in slices; return the result of the request."""
+    budget = LayoutBudget()
+    results: Results = []
+    for topic, checks in prechecked:
+        append = _appending(topic, request, behavior, budget, context)
+        partitions: list[PartitionProduceResponse | AppendResult] = []
+        results.append((topic, partitions))
+        for data, check in zip(topic.partition_data, checks, strict=True):
+            if not budget.covers(data.records):
+                yield
+                budget = LayoutBudget()
+                budget.covers(data.records)
+                append = _appending(topic, request, behavior, budget, context)  # the topic may have changed meanwhile
+            partitions.append(append(data, check))
+    return _result(request, results, context)
+
+
+def _result(
+    request: ProduceRequest, results: Results, context: RequestContext
+) -> ProduceResponse | DeferredResponse | DelayedOperation | NoResponse:
+    """Return the result of a request whose records are appended, or refused."""
     if request.acks == NO_ACKS:
         if any(partition.error_code for _, partitions in results for partition in partitions):
             raise CloseConnection("Produce with acks=0 failed, and it has no response for the error")
@@ -189,29 +216,30 @@ def _response(results: Results, context: RequestContext) -> ProduceResponse:
     )
 
 
-def _topic(
+def _appending(
     requested: TopicProduceData,
-    checks: list[Precheck],
     request: ProduceRequest,
     behavior: ProduceBehavior,
     budget: LayoutBudget,
     context: RequestContext,
-) -> list[PartitionProduceResponse | AppendResult]:
+) -> Callable[[PartitionProduceData, Precheck], PartitionProduceResponse | AppendResult]:
+    """Return the function that appends the records of a partition of this topic, or refuses them."""
     cluster = context.cluster
     if context.api_version >= IDS_SINCE:
         topic, unknown = cluster.topic_by_id(requested.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:
         topic, unknown = cluster.topic(requested.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
-        return [refused_response(partition.index, Refused(unknown)) for partition in requested.partition_data]
+        return lambda data, check: refused_response(data.index, Refused(unknown))
     config = log_config(context.settings.of(context.node.node_id), topic.configs)
     validation = Validation(topic.name, config, context.now_ms, behavior, budget)
     plain = plain_batches(topic, validation, request, context)
-    results: list[PartitionProduceResponse | AppendResult] = []
-    for data, check in zip(requested.partition_data, checks, strict=True):
+
+    def append(data: PartitionProduceData, check: Precheck) -> PartitionProduceResponse | AppendResult:
         result = None if plain is None else plain(data, check)
-        results.append(result or _partition(topic, data, check, validation, request, context))
-    return results
+        return result or _partition(topic, data, check, validation, request, context)
+
+    return append
 
 
 def _partition(

@@ -1,8 +1,9 @@
 """What the records of one Produce request may cost: that they are decompressed, decoded and compressed again.
 
 Decoded are records for a topic with compaction, timestamp bounds or a compression of its own, and messages of magic 0
-and 1. A request that would take more than 100 ms for it gets MESSAGE_TOO_LARGE, to which producers respond with smaller
-batches. DEVIATION: a real broker has no limit.
+and 1. A request of up to 1 MiB has one budget; a larger one has another for each MiB, and other clients are served in
+between (`Produce`). Batches that would take more than 100 ms get MESSAGE_TOO_LARGE, to which producers respond with
+smaller ones. DEVIATION: a real broker has no limit.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ if TYPE_CHECKING:
     from kproto.records.record import Record
 
 DECODED_RECORDS_MAX = 30_000
-"""Records of a request, if they have no headers."""
+"""Records of a budget, if they have no headers."""
 MESSAGE_COST = 3
 """A message of magic 0 or 1 counts as so many records."""
 HEADERS_OF_RECORD = 2
 """So many headers count as one record more."""
 CONTENT_MAX_BYTES = 16 << 20
-"""Bytes of the content of a request's compressed batches: to decompress so many takes 10 to 40 ms."""
+"""Bytes of the content of compressed batches: to decompress so many takes 10 to 40 ms."""
 COMPRESSED_COST = 2
 """A compressed byte counts as so many of content: there may be none in it."""
 DECODED_CONTENT_MAX_BYTES = 8 << 20
 """Bytes of one batch that is decoded, when it is uncompressed."""
 PACKED_MAX_BYTES = 12 << 20
-"""Bytes of content of a request that are compressed for topics with a compression of their own: 20 to 50 ms."""
+"""Bytes of content that are compressed for topics with a compression of their own: 20 to 50 ms."""
 GZIP_COST = 4
 """A byte that is compressed by gzip counts as so many."""
+
+
+MAX_UTF8_BYTES = 4
+"""Of a character."""
 
 
 class RecordBudget:
@@ -47,6 +52,12 @@ class RecordBudget:
         """Headers."""
         self._content_left_bytes: int = CONTENT_MAX_BYTES
         self._packed_left_bytes: int = PACKED_MAX_BYTES
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was taken."""
+        left = self._left, self._content_left_bytes, self._packed_left_bytes
+        return left != (DECODED_RECORDS_MAX * HEADERS_OF_RECORD, CONTENT_MAX_BYTES, PACKED_MAX_BYTES)
 
     def records_of(self, batch: RecordBatch | LegacyBatch, content: bytes | None = None) -> list[Record]:
         """Return the decoded records of a batch; ``content``: its encoded records, if they are decompressed already.
@@ -115,7 +126,7 @@ class RecordBudget:
             TooManyElements: the records of the request have too many bytes.
         """
         if compression is not Compression.NONE:
-            size = sum(len(record.key or b"") + len(record.value or b"") for record in records)
+            size = sum(_content_size(record) for record in records)
             self._packed_left_bytes -= size * (GZIP_COST if compression is Compression.GZIP else 1)
             if self._packed_left_bytes < 0:
                 raise TooManyElements
@@ -124,3 +135,11 @@ class RecordBudget:
         self._left -= record_count * HEADERS_OF_RECORD
         if self._left < 0:
             raise TooManyElements
+
+
+def _content_size(record: Record) -> int:
+    """Return how many bytes the contents of a record have, or a few more."""
+    size = len(record.key or b"") + len(record.value or b"")
+    for header in record.headers:
+        size += len(header.key) * (1 if header.key.isascii() else MAX_UTF8_BYTES) + len(header.value or b"")
+    return size
