@@ -18,6 +18,7 @@ from kproto.messages.k08_offset_commit import (
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
 from kproto.messages.k28_txn_offset_commit import (
@@ -163,3 +164,28 @@ def test_records_are_made_in_steps_which_readers_share() -> None:
     assert part.offset == broker.state.cluster.topics[OFFSETS_TOPIC].partitions[0].data.next_offset
     keys = {key for _, key in read(ask)}
     assert len([key for key in keys if key and b"\x00\x01t" in key]) == 3 * STEP_RECORDS + 1
+
+
+def test_what_is_deleted_between_two_steps_is_left_out() -> None:
+    """A topic that is deleted meanwhile fails no reader, and hides no other topic."""
+    broker, ask = in_memory()
+    ask(FindCoordinatorRequest(key="g", key_type=0), 2)
+    names = ("a", "deleted", "z")
+    for name in names:
+        broker.state.cluster.create_topic(name, partition_count=STEP_RECORDS + 1, replication_factor=1)
+        partitions = tuple(
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
+            for index in range(STEP_RECORDS + 1)
+        )
+        topics = (OffsetCommitRequestTopic(name=name, partitions=partitions),)
+        ask(OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics), 7)
+    newest = ListOffsetsPartition(partition_index=0, timestamp=NEWEST)
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(newest,)),))
+    reader = broker.connect()
+    reader.connection.receive(reader.client.send(request, 1), broker.clock.now_ms())
+    ask(DeleteTopicsRequest(topic_names=("deleted",), timeout_ms=1000), 3)
+    assert reader.responses.pop()
+    keys = [key for _, key in read(ask) if key is not None]
+    found = {name: len([key for key in keys if b"\0" + bytes((len(name),)) + name.encode() in key]) for name in names}
+    assert found["a"] == found["z"] == STEP_RECORDS + 1
+    assert found["deleted"] < STEP_RECORDS + 1

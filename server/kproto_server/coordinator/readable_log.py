@@ -94,11 +94,15 @@ def _batches(coordinator: GroupCoordinator, count: int) -> Iterator[tuple[int, B
         elif group is not None and _has_record(group):
             yield partition, group_batch(group, clock.now_ms(), behavior)
     for group_id in sorted(coordinator.offsets.group_ids()):
-        for name, offsets in coordinator.offsets.of_group(group_id).items():
-            rows = list(offsets.items())
-            for start in range(0, len(rows), STEP_RECORDS):
-                entries = [(name, rows[start : start + STEP_RECORDS])]
-                yield partition_for(group_id, count), commit_batch(group_id, entries, clock.now_ms(), behavior)
+        topics = {name: list(offsets) for name, offsets in coordinator.offsets.of_group(group_id).items()}
+        for name, indexes in topics.items():
+            for start in range(0, len(indexes), STEP_RECORDS):
+                # As they are by now: between two steps, offsets are committed, deleted and expire.
+                current = coordinator.offsets.of_group(group_id).get(name, {})
+                rows = [(index, current[index]) for index in indexes[start : start + STEP_RECORDS] if index in current]
+                if rows:
+                    batch = commit_batch(group_id, [(name, rows)], clock.now_ms(), behavior)
+                    yield partition_for(group_id, count), batch
     for partition, pending in list(coordinator.pending_offsets.items()):
         for producer_id, key, offset in list(pending):
             if pending.get(producer_id, key) is not offset:
