@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 from kproto.errors import KprotoError
 
@@ -64,7 +64,7 @@ class DelayedOperation(NamedTuple):
 
 
 TURN_DEADLINE_MS = 60_000
-"""An operation that waits for its turn is done at the latest then. It also ends when its client sends no more."""
+"""An operation that waits for its turn is done at the latest then."""
 
 
 TRUSTED = 0
@@ -178,16 +178,31 @@ class DeferredResponse:
 
     __slots__ = ("_respond", "deliver")
 
-    def __init__(self, respond: Callable[[], Response | DeferredResponse | NoResponse]) -> None:
+    def __init__(self, respond: Callable[[], Any]) -> None:
+        """``respond``: returns the response, none, or what the request waits for next."""
         self._respond = respond
-        self.deliver: Callable[[Response | DeferredResponse | NoResponse], object] | None = None
+        self.deliver: Callable[[Any], object] | None = None
         """Set by the connection that sends the response; None: no connection waits for it."""
 
     def complete(self) -> None:
-        """Make the response and deliver it. The log calls this once, after its sync."""
-        response = self._respond()
+        """Make the response and deliver it, or the error. The log calls this once, after its sync."""
+        result: Response | DeferredResponse | DelayedOperation | NoResponse | Failure
+        try:
+            result = self._respond()
+        except Exception as error:  # noqa: BLE001 - the connection raises it again; the log has others to complete
+            result = Failure(error)
         if self.deliver is not None:
-            self.deliver(response)
+            self.deliver(result)
+
+
+class Failure(NamedTuple):
+    """Delivered instead of a response that cannot be made."""
+
+    error: Exception
+
+    def respond(self) -> NoReturn:
+        """Raise the error."""
+        raise self.error
 
 
 class Piece(NamedTuple):
@@ -234,17 +249,21 @@ def then(result: Result, change: Callable[[Result], Result]) -> Result:
 def _waits_for_log(deferred: DeferredResponse) -> DelayedOperation:
     """Return an operation that ends when a deferred response is there."""
     completion = Completion()
-    found: list[Result] = []
+    found: list[Result | Failure] = []
 
-    def deliver(result: Response | DeferredResponse | NoResponse) -> None:
+    def deliver(result: Response | DeferredResponse | NoResponse | Failure) -> None:
         if isinstance(result, DeferredResponse):
             result.deliver = deliver
         else:
             found.append(result)
             completion.complete()
 
+    def respond() -> Result:
+        result = found[0] if found else NO_RESPONSE
+        return result.respond() if isinstance(result, Failure) else result
+
     deferred.deliver = deliver
-    return DelayedOperation(None, lambda: found[0] if found else NO_RESPONSE, completion)
+    return DelayedOperation(None, respond, completion)
 
 
 def soon(result: Result, now_ms: int) -> DelayedOperation:

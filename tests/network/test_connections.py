@@ -15,6 +15,7 @@ import pytest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.setting_table import SettingError
+from kproto_server.connection.connection import Connection
 from kproto_server.network.event_loop import real_ms
 from tests.network.raw_client import RawClient
 from tests.network.requests import ALL_TOPICS, create_topic, long_poll, topic_names
@@ -63,6 +64,25 @@ def test_a_thousand_idle_connections_stay_and_each_gets_a_response(broker: Broke
     for client in clients:
         client.socket.close()
     assert is_let_in(broker.bootstrap_servers)
+
+
+@pytest.mark.parametrize("method", ["receive", "resume"])
+def test_a_defect_that_one_client_meets_ends_its_connection_only(
+    broker: Broker, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(connection: Connection, *args: object) -> bytes:
+        raise RuntimeError("a defect")
+
+    request = GROUPS if method == "receive" else (long_poll(100), 4)
+    with RawClient(broker.bootstrap_servers) as other, RawClient(broker.bootstrap_servers) as client:
+        other.ask(*GROUPS)
+        broker.topics.create("t")
+        monkeypatch.setattr(Connection, method, fail)
+        client.send(request)
+        client.read_ids_to_the_end()
+        monkeypatch.undo()
+        other.ask(*GROUPS)
+    assert "RuntimeError: a defect" in caplog.text
 
 
 # Limits.

@@ -16,6 +16,7 @@ import pytest
 from kproto.framing import FrameReader
 from kproto.headers import request_frame
 from kproto.messages.k01_fetch import FetchRequest
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server import handlers
 from kproto_server.clock import Clock, ClockMode
@@ -27,6 +28,7 @@ from kproto_server.network.poller import READ, WRITE
 from kproto_server.network.transport import Transport
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.endpoint import TURN_SIZE_BYTES
 from tests.coordinator.broker_state import NOW_MS, new_state
 from tests.network.requests import ALL_TOPICS, long_poll
 
@@ -119,6 +121,7 @@ def wired() -> Iterator[Wired]:
 
 
 GROUPS = (ListGroupsRequest(), 0)
+LARGE = (DescribeGroupsRequest(groups=("g",) * TURN_SIZE_BYTES), 0)
 TOPICS = (ALL_TOPICS, 1)
 POLL = (long_poll(500), 4)
 
@@ -343,3 +346,18 @@ def test_a_clean_shutdown_reads_what_waits_for_its_turn(wired: Wired) -> None:
     wired.send(GROUPS)
     wired.transport.finish()
     assert wired.ids() == [1]
+
+
+def test_a_client_that_sends_no_more_waits_for_its_turn_like_others(wired: Wired) -> None:
+    """Otherwise clients that close their side would have all their turns at once."""
+    dispatcher = wired.transport._connection.dispatcher
+    dispatcher.has_free_turn = False
+    wired.send(LARGE)
+    wired.client.shutdown(socket.SHUT_WR)
+    for _ in range(3):
+        wired.turn()
+    assert wired.turn() == 0, "the transport does not watch the end of a client that it knows"
+    assert wired.ids() == []
+    dispatcher.give_turn()
+    wired.proceed()
+    assert wired.ids_until_closed() == [1]

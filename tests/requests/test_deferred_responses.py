@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,14 +10,16 @@ import pytest
 from kproto import registry
 from kproto.headers import request_frame
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from kproto_server.connection.connection import Connection
+from kproto_server.connection.connection import CLOSED_BY_DEFECT, Connection
 from kproto_server.connection.deferred_queue import PENDING_MAX, PENDING_SIZE_MAX_BYTES
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
+from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, Offsets, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.requests.connections import frames
+from tests.throttling.test_throttling import set_quota
 
 if TYPE_CHECKING:
     from typing import Any
@@ -159,3 +162,71 @@ def test_a_connection_sends_its_responses_before_it_closes(client: Client) -> No
     client.log.settle()
     assert client.responses(client.connection.proceed(NOW_MS)) == [(1, {0})]
     assert client.connection.close_reason is not None
+
+
+def pipelining() -> tuple[InMemoryBroker, RecordingLog]:
+    """Return a broker with a topic and an offsets topic, and its log, which settles when the test calls that."""
+    broker, log = InMemoryBroker(topics={"t": 1}), RecordingLog(waits=True)
+    broker.state.cluster.ensure_offsets_topic(broker.clock.now_ms())
+    broker.state.coordinator.log = log
+    return broker, log
+
+
+def errors_of(responses: Any) -> list[int]:
+    return [response.topics[0].partitions[0].error_code for response in responses]
+
+
+def test_a_commit_that_must_wait_for_replicas_keeps_its_place_behind_a_deferred_one() -> None:
+    broker, log = pipelining()
+    client = broker.connect()
+    client.send(commit_request("g", {"t": {0: 1}}), 5)
+    offsets_topic = broker.state.cluster.topics["__consumer_offsets"]
+    offsets_topic.configs["min.insync.replicas"] = "2"
+    for partition in offsets_topic.partitions:
+        partition.replicas = [1, 2]
+    for group_id in ("h", "i"):  # nothing is known of these groups yet
+        client.send(commit_request(group_id, {"t": {0: 2}}), 5)
+    assert not client.responses
+    log.settle()
+    broker.deliver()
+    assert errors_of(client.responses) == [0]
+    for count in (2, 3):  # the third request is handled when the second has its response
+        broker.advance(milliseconds=4999)
+        assert len(client.responses) == count - 1
+        broker.advance(milliseconds=1)
+        assert len(client.responses) == count
+    assert errors_of(client.responses)[1:] == [15, 15]
+    assert client.close_reason is None
+
+
+def test_a_client_that_gets_a_quota_between_two_commits_gets_both_responses() -> None:
+    broker, log = pipelining()
+    client = broker.connect("app")
+    client.send(commit_request("g", {"t": {0: 1}}), 5)
+    set_quota(broker, "request_percentage", 50.0)
+    client.send(commit_request("g", {"t": {0: 2}}), 5)
+    assert not client.responses
+    log.settle()
+    broker.deliver()
+    assert errors_of(client.responses) == [0, 0]
+    assert client.close_reason is None
+
+
+def test_a_response_that_cannot_be_made_ends_its_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+    """The log completes the responses of all connections in one go."""
+    broker, log = pipelining()
+    broken, other = broker.connect(), broker.connect()
+    endpoints = broker.dispatcher.endpoints
+
+    def fail() -> Any:
+        raise RuntimeError("a defect")
+
+    endpoints[COMMIT] = replace(endpoints[COMMIT], handle=lambda request, context: log.then(fail))
+    broken.send(commit_request("g", {"t": {0: 1}}), COMMIT[1])
+    del endpoints[COMMIT]
+    other.send(commit_request("g", {"t": {0: 2}}), COMMIT[1])
+    log.settle()
+    broker.deliver()
+    assert broken.close_reason == CLOSED_BY_DEFECT
+    assert "RuntimeError: a defect" in caplog.text
+    assert errors_of(other.responses) == [0]

@@ -15,7 +15,7 @@ from kproto.errors import KprotoError
 from kproto_server import handlers
 from kproto_server.broker.waiting import CHECK_S
 from kproto_server.cluster.auto_creation import save_if_possible
-from kproto_server.deferred import DeferredResponse, DelayedOperation, LargeResponse
+from kproto_server.deferred import DeferredResponse, DelayedOperation, Failure, LargeResponse
 from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.requests.endpoint import perform
 
@@ -82,6 +82,8 @@ def _response(server: Server, result: Any) -> Any:
             result.deliver = delivered.append
             server.drain()
             (result,) = delivered
+            if isinstance(result, Failure):
+                result.respond()
         elif isinstance(result, DelayedOperation):
             result = result.respond()
         else:

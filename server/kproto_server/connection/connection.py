@@ -42,7 +42,7 @@ from kproto.headers import explain_header_version, read_request_header
 from kproto.message import Response
 from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.commit_cache.cache import CommitCache
-from kproto_server.connection.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
+from kproto_server.connection.connection_state import DEFERRED, DELAYED, READY, TRANSITIONS, Event, State
 from kproto_server.connection.deferred_queue import Deferred, DeferredQueue
 from kproto_server.connection.dispatcher import LATE_MS
 from kproto_server.connection.response_encoder import Exchange, ResponseEncoder
@@ -53,6 +53,7 @@ from kproto_server.deferred import (
     CloseConnection,
     DeferredResponse,
     DelayedOperation,
+    Failure,
     LargeResponse,
     NoResponse,
     Piece,
@@ -68,6 +69,7 @@ from kproto_server.requests.endpoint import perform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto_server.clock import Timer
     from kproto_server.cluster.cluster import Node
     from kproto_server.connection.deferred_queue import PendingResponse
     from kproto_server.connection.dispatcher import Dispatcher
@@ -212,7 +214,7 @@ class Connection:
                 responses = []
             elif isinstance(result, DeferredResponse):
                 # Its request left the backlog long ago, so it does not count in the size of pending requests.
-                responses = self._defer(self._deferred(result, exchange), 0)
+                responses = self._defer(self._place(result, exchange), 0)
             elif isinstance(result, (Piece, Shaped)):
                 responses = [self._send_piece(self._shaped(result, exchange), exchange)]
             else:
@@ -280,9 +282,14 @@ class Connection:
     @property
     def is_delay_complete(self) -> bool:
         """Whether there is a delayed operation that was completed, so that `resume` may be called."""
-        delayed = self.delayed
+        delayed = self.delayed if self.state is DELAYED else None
         completion = None if delayed is None else delayed.completion
         return completion is not None and completion.is_complete
+
+    @property
+    def has_turn_to_come(self) -> bool:
+        """Whether the delayed operation waits for its turn."""
+        return self.delayed is not None and isinstance(self.delayed.completion, Turn)
 
     @property
     def incomplete_bytes(self) -> int:
@@ -425,9 +432,11 @@ class Connection:
                 return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
             exchange = _new(Exchange, (frame, body_position, correlation_id, endpoint, context, request))
             if isinstance(result, DelayedOperation):
+                if self.state is not READY:
+                    return self._place(result, exchange)
                 self._delay(result, exchange)
             elif isinstance(result, DeferredResponse):
-                return self._deferred(result, exchange)
+                return self._place(result, exchange)
             elif isinstance(result, LargeResponse):
                 self._delay(self._at_turns(result, exchange), exchange)
         except REFUSED as error:
@@ -444,9 +453,9 @@ class Connection:
 
     def _delay(self, operation: DelayedOperation, exchange: Exchange | None) -> None:
         """Have the connection wait for an operation; ``exchange`` as in `_delayed_exchange`."""
+        self._enter(Event.DELAY)
         self.delayed = operation
         self._delayed_exchange = exchange
-        self._enter(Event.DELAY)
         completion = operation.completion
         if completion is not None:
             completion.on_complete = self.make_runnable
@@ -474,15 +483,21 @@ class Connection:
         elif self._rank:
             self._rank -= 1
 
-    def _deferred(self, result: DeferredResponse, exchange: Exchange) -> Deferred:
-        """Return what takes the place of a deferred response in the queue."""
-        place = Deferred(shares_sync=self.dispatcher.shares_sync(exchange.frame))
+    def _place(self, result: DeferredResponse | DelayedOperation, exchange: Exchange) -> Deferred:
+        """Return what takes the place of a response that is not there yet in the queue."""
+        is_deferred = isinstance(result, DeferredResponse)
+        place = Deferred(shares_sync=is_deferred and self.dispatcher.shares_sync(exchange.frame))
 
-        def deliver(result: Response | DeferredResponse | NoResponse) -> None:
-            if isinstance(result, DeferredResponse):  # deferred once more
-                result.deliver = deliver
-                return
+        def deliver(result: Response | DeferredResponse | DelayedOperation | NoResponse | Failure) -> None:
             try:
+                if isinstance(result, DeferredResponse):
+                    result.deliver = deliver
+                    return
+                if isinstance(result, DelayedOperation):
+                    self._wait_in_queue(result, deliver)
+                    return
+                if isinstance(result, Failure):
+                    raise result.error
                 place.response = b"" if isinstance(result, NoResponse) else self._encode(*exchange, result)
             except REFUSED as error:
                 place.response = b""
@@ -494,8 +509,36 @@ class Connection:
             if place.on_settled is not None:
                 place.on_settled()
 
-        result.deliver = deliver
+        deliver(result)
         return place
+
+    def _wait_in_queue(self, operation: DelayedOperation, deliver: Callable[[Any], object]) -> None:
+        """Deliver the result of an operation that is delayed behind deferred responses, when it is there.
+
+        Only a commit is: of a client that has got a quota meanwhile, or to a partition with too few in-sync replicas.
+        """
+        deferred = DeferredResponse(operation.respond)
+        timer: Timer | None = None
+        has_ended = False
+
+        def end() -> None:
+            nonlocal has_ended
+            if not has_ended:
+                has_ended = True
+                if timer is not None:
+                    timer.cancel()
+                deferred.complete()
+
+        deferred.deliver = deliver
+
+        completion = operation.completion
+        if completion is not None:
+            completion.on_complete = end
+            if completion.is_complete:
+                end()
+                return
+        if operation.deadline_ms is not None:
+            timer = self.dispatcher.state.clock.call_at(operation.deadline_ms, end, for_client=True)
 
     def _at_turns(self, large: LargeResponse, exchange: Exchange) -> DelayedOperation:
         """Return an operation that makes a large response, slice by slice."""

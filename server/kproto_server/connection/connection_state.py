@@ -36,8 +36,8 @@
 #   DRAINING             any          not empty    None
 #   CLOSING              any          empty        None
 #
-# That DELAYED has no deferred responses before it follows from DEFERRED: only requests that append are handled there,
-# and these are never delayed operations.
+# That DELAYED has no deferred responses before it follows from DEFERRED: only requests that append are handled there. A
+# delayed operation among these is deferred, too: its response has a place in the queue.
 #
 # Each state also says what the server does with the socket (`kproto_server.network.transport`): it reads in READY and
 # DEFERRED, waits until the socket is writable in BACKLOGGED, closes in CLOSING, and otherwise leaves the socket alone.

@@ -31,6 +31,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import struct
 import sys
@@ -56,6 +57,11 @@ if TYPE_CHECKING:
     from kproto_server.connection.connection import Connection
     from kproto_server.connection.connection_state import State
     from kproto_server.network.event_loop import EventLoop
+
+logger = logging.getLogger("kproto")
+
+DEFECT = "connection of %s"
+"""Logged with a traceback before the socket is closed: a defect that one client meets ends no other connection."""
 
 READ_SIZE_BYTES = 65536
 """Largest read of a socket: bounds what one connection can do in one iteration of the loop."""
@@ -134,6 +140,13 @@ class Transport:
 
     def on_ready(self, mask: int, now_ms: int) -> None:
         """Read or write the socket, which is ready for it; called by the loop."""
+        try:
+            self._serve(mask, now_ms)
+        except Exception:
+            logger.exception(DEFECT, self.client)
+            self.close()
+
+    def _serve(self, mask: int, now_ms: int) -> None:
         connection = self._connection
         if mask & WRITE:
             self._proceed()
@@ -191,8 +204,8 @@ class Transport:
     def _on_hangup(self, now_ms: int) -> None:
         """End the delayed operation of a client that sends no more, and handle what it has sent behind it.
 
-        An operation with a deadline ends as at the deadline, since the client may read on. An operation that waits for
-        other clients has no response yet: the client gets none.
+        An operation with a deadline ends as at the deadline, since the client may read on, but not before its turn. An
+        operation that waits for other clients has no response yet: the client gets none.
         """
         connection = self._connection
         try:
@@ -207,6 +220,9 @@ class Transport:
         if connection.deadline_ms is None:
             connection.skip_delayed(now_ms)
             self.close()
+            return
+        if connection.has_turn_to_come:
+            self._watch(NOTHING)
             return
         if self._deadline is not None:
             self._deadline.cancel()
@@ -258,6 +274,13 @@ class Transport:
             self._update()
 
     def _on_runnable(self) -> None:
+        try:
+            self._go_on()
+        except Exception:
+            logger.exception(DEFECT, self.client)
+            self.close()
+
+    def _go_on(self) -> None:
         if self.fd < 0 or self._unsent:
             return  # `_proceed` follows when the socket is writable
         self._loop.clock.active()
@@ -294,12 +317,19 @@ class Transport:
         deadline_ms = clock.now_ms() if self._is_finishing else self._connection.deadline_ms
         # The timer of this operation may be set already: `_update` is called more than once for a state.
         if self._deadline is None and deadline_ms is not None:
-            self._deadline = clock.call_at(deadline_ms, self._end_delay, for_client=True)
+            self._deadline = clock.call_at(deadline_ms, self._on_deadline, for_client=True)
 
     def _watch(self, interest: int) -> None:
         if interest != self._interest:
             self._interest = interest
             self._loop.poller.modify(self.fd, interest)
+
+    def _on_deadline(self) -> None:
+        try:
+            self._end_delay()
+        except Exception:
+            logger.exception(DEFECT, self.client)
+            self.close()
 
     def _end_delay(self) -> None:
         """Respond to the delayed request, at its deadline or because it is complete."""
