@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+BLANKS = "".join(map(chr, range(0x21)))
+"""What Java's ``String.trim`` removes: all characters up to the space, and no other."""
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _MALFORMED = b"\xff"
 """One malformed sequence, whatever is beside it."""
@@ -19,3 +21,8 @@ def text_of(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return _SURROGATE.sub(_MALFORMED, data).decode("utf-8", "replace")
+
+
+def trimmed(text: str) -> str:
+    """Return a text as Java's ``String.trim`` does."""
+    return text.strip(BLANKS)

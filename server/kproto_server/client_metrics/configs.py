@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.errors import KprotoError
+from kproto.jvm.text import trimmed
 from kproto_server.client_metrics.matching import InvalidPattern, Matching
 from kproto_server.cluster.topics import Refusal
 from kproto_server.configuration.config_type import split_list
@@ -151,11 +152,11 @@ def describe(configs: Mapping[str, str], kafka_version: KafkaVersion) -> Iterato
 def _written(name: str, text: str, behavior: ClientMetricsBehavior) -> str:
     if TYPES[name] is ConfigType.LIST:
         return ",".join(_items(name, text, behavior))
-    return text.strip()
+    return trimmed(text)
 
 
 def _interval_ms(text: str, behavior: ClientMetricsBehavior) -> int:
-    number = whole_number(text.strip() if behavior.parses_values else text, ConfigType.INT)
+    number = whole_number(trimmed(text) if behavior.parses_values else text, ConfigType.INT)
     if number is None:
         if not behavior.parses_values:
             raise InvalidConfigs(ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -168,7 +169,7 @@ def _interval_ms(text: str, behavior: ClientMetricsBehavior) -> int:
 
 
 def _items(name: str, text: str, behavior: ClientMetricsBehavior) -> list[str]:
-    found = split_list(text.strip())
+    found = split_list(trimmed(text))
     if not behavior.refuses_empty_items:
         return found
     if not all(found):

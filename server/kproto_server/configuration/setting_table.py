@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
+from kproto.jvm.doubles import double_text, parse_double
+from kproto.jvm.text import trimmed
 from kproto_server.configuration.config_type import ConfigType
 from kproto_server.configuration.topic_config_table import CHOICES, TABLE
 
@@ -102,7 +103,7 @@ class Setting(NamedTuple):
         Raises:
             SettingError: the value does not have the type, or is out of bounds.
         """
-        value = text.strip()
+        value = trimmed(text)
         given = [one.strip() for one in value.split(",")] if self.type is ConfigType.LIST else [value]
         if self.choices and not set(given) <= set(self.choices):
             count = "some" if self.type is ConfigType.LIST else "one"
@@ -113,9 +114,10 @@ class Setting(NamedTuple):
                     raise self._refusal(text, "true or false")
                 return value.lower()
             case ConfigType.DOUBLE:
-                if not re.fullmatch(r"0?\.[0-9]+|[01]|1\.0*|0\.", value):
+                number = parse_double(value)
+                if number is None or not 0 <= number <= 1:
                     raise self._refusal(text, "a number from 0 to 1")
-                return value
+                return double_text(number)
             case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
                 return str(self._checked_number(value))
             case _:

@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
+from kproto.jvm.doubles import double_text, parse_double
+from kproto.jvm.text import trimmed
 from kproto_server.configuration.config_type import split_list
 from kproto_server.configuration.message_format_versions import CONFIG as FORMAT_VERSION
 from kproto_server.configuration.message_format_versions import MessageFormatVersions
@@ -58,7 +60,7 @@ class TopicConfig(NamedTuple):
         Raises:
             InvalidValue: the config cannot have the value.
         """
-        value = text.strip()
+        value = trimmed(text)
         match self.type:
             case ConfigType.BOOLEAN:
                 if value.lower() not in ("true", "false"):
@@ -67,7 +69,7 @@ class TopicConfig(NamedTuple):
             case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
                 return str(self._bounded(whole_number(value, self.type), text))
             case ConfigType.DOUBLE:
-                return str(self._bounded(_decimal_number(value), text))
+                return double_text(self._bounded(parse_double(value), text))
             case ConfigType.LIST:
                 return ",".join(self._items(value))
             case _:
@@ -111,6 +113,7 @@ class InvalidValue(UsageError):
     """A config cannot have a value; the text has a broker's words."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
+        value = double_text(value) if isinstance(value, float) else value
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
 
 
@@ -123,14 +126,6 @@ class TopicConfigEntry(NamedTuple):
     source: ConfigSource
     synonyms: tuple[tuple[str, str, ConfigSource], ...]
     """Name, value and source of each value that the config could have; the first one is in effect."""
-
-
-DECIMAL_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
-"""There is one way to match each text: what can be matched in many ways takes quadratic time if the end is wrong."""
-
-
-def _decimal_number(value: str) -> float | None:
-    return float(value) if DECIMAL_NUMBER.fullmatch(value) else None
 
 
 class TopicConfigs(VersionBehavior):
