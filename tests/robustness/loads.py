@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest
-from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
@@ -23,6 +25,7 @@ FETCHING_CLIENTS = 60
 FETCHED_BATCHES = 100
 ASKING_CLIENTS = 60
 REQUESTS = 4
+BATCHES = 16
 CONNECTIONS = 1500
 LARGE_TOPICS = 12
 PARTITIONS = 10_000
@@ -88,8 +91,8 @@ def ask_by_many(broker: BrokerProcess) -> Cost:
     return cost_of(broker, ask_all)
 
 
-def costly_by_many(broker: BrokerProcess) -> Cost:
-    """60 clients send requests of a few bytes that take 10 ms each, several at once."""
+def costly_by_many(broker: BrokerProcess, *, send_no_more: bool = False) -> Cost:
+    """60 clients send requests of a few bytes that take 10 ms each, several at once, and close their side, or not."""
     request = MetadataRequest(topics=None), 1
 
     def ask_all() -> int:
@@ -101,6 +104,8 @@ def costly_by_many(broker: BrokerProcess) -> Cost:
             ]
             for client in clients:
                 client.send(*[request] * REQUESTS)
+                if send_no_more:
+                    client.socket.shutdown(socket.SHUT_WR)
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -126,6 +131,24 @@ def large_topics(broker: BrokerProcess) -> Cost:
     return cost_of(broker, use)
 
 
+def compressed_again(broker: BrokerProcess) -> Cost:
+    """Requests of many megabytes whose batches the broker compresses by gzip."""
+    topic = _topic("gzip", BATCHES).replace(configs=(CreatableTopicConfig(name="compression.type", value="gzip"),))
+    batch = build_record_batch([Record(b"k", random.Random(0).randbytes(900_000))])  # noqa: S311 - not for a key
+    partitions = tuple(PartitionProduceData(index=index, records=batch) for index in range(BATCHES))
+    topics = (TopicProduceData(name="gzip", partition_data=partitions),)
+    with RawClient(broker.address) as client:
+        client.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=1000), 4)
+
+        def produce() -> int:
+            client.send(*[(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)] * REQUESTS)
+            return sum(len(client.read_frame()) for _ in range(REQUESTS))
+
+        cost = cost_of(broker, produce)
+        client.ask(DeleteTopicsRequest(topic_names=("gzip",), timeout_ms=1000), 1)
+    return cost
+
+
 def _topic(name: str, count: int) -> CreatableTopic:
     return CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=())
 
@@ -134,6 +157,8 @@ LOADS: dict[str, Callable[[BrokerProcess], Cost]] = {
     "60 clients fetch 100 MB each": fetch_by_many,
     f"{CONNECTIONS} connections at once": ask_by_many,
     f"{ASKING_CLIENTS} clients with {REQUESTS} costly requests": costly_by_many,
+    "the same, and they send no more": partial(costly_by_many, send_no_more=True),
+    f"{REQUESTS} requests of {BATCHES} MB that are compressed again": compressed_again,
     f"{LARGE_TOPICS} topics of {PARTITIONS} partitions": large_topics,
     **GROUP_LOADS,
 }
