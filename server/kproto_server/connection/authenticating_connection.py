@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.headers import read_request_header, response_frame
 from kproto_server.connection.connection import CLOSED_BY_DEFECT, REFUSED, Connection
-from kproto_server.connection.connection_state import Event
 from kproto_server.connection.logged_connection import LoggedConnection
 from kproto_server.deferred import NO_RESPONSE, DelayedOperation, Piece
 from kproto_server.observation.observe import NO_API
@@ -82,8 +81,7 @@ class Authenticating(Connection):
         if authentication is None or authentication.close_reason is None:
             return super().resume(now_ms)
         # The delayed operation is that of a token without a header, which is no request with an endpoint.
-        self.delayed = None
-        self._enter(Event.COMPLETE)
+        self._take_delayed()
         return self._send_piece(Piece(b"", close_reason=authentication.close_reason), None)
 
     def _count_failure(self, authentication: Authentication) -> None:

@@ -194,10 +194,7 @@ class Connection:
 
     def resume(self, now_ms: int) -> bytes:
         """End the delayed operation; return its response, and those of the requests behind it."""
-        operation, exchange = self.delayed, self._delayed_exchange
-        assert operation is not None, "no operation is delayed"
-        self.delayed = self._delayed_exchange = None
-        self._enter(Event.COMPLETE)
+        operation, exchange = self._take_delayed()
         if exchange is None:
             self.has_turn = True
             return self._handle_backlog(now_ms, [])
@@ -463,6 +460,13 @@ class Connection:
                 self.dispatcher.queue(completion)
             elif completion.is_complete:
                 self.make_runnable()
+
+    def _take_delayed(self) -> tuple[DelayedOperation, Exchange | None]:
+        operation, exchange = self.delayed, self._delayed_exchange
+        assert operation is not None, "no operation is delayed"
+        self.delayed = self._delayed_exchange = None
+        self._enter(Event.COMPLETE)
+        return operation, exchange
 
     def _must_wait_for_turn(self, frame: bytes, now_ms: int, rank: int) -> bool:
         """Put a request back to the front of the backlog until its turn, unless it has come.
