@@ -155,6 +155,23 @@ def test_the_limit_for_an_address_is_that_addresss_own() -> None:
             assert other.recv(8)[4:] == b"\0\0\0\1"
 
 
+def test_a_node_that_moves_lets_in_no_connection_that_waits_for_the_slots_that_this_frees() -> None:
+    """BA-11. The slots are freed and the listener is closed in one iteration of the loop."""
+    with Broker.running(settings={"max.connections": 1}) as broker, RawClient(broker.bootstrap_servers) as first:
+        topic_names(first)
+        with RawClient(broker.bootstrap_servers) as second:
+            wait_until(lambda: is_waiting(broker), "the connection that waits")
+            broker.reset(new_ports=True)
+            second.wait_closed()
+        with RawClient(broker.bootstrap_servers) as third:
+            assert topic_names(third) == set()
+
+
+def is_waiting(broker: Broker) -> bool:
+    """Return whether a connection waits for a slot of node 1."""
+    return broker._call(lambda server: server.nodes.listeners[1].closed.statistics().tasks_waiting > 0)
+
+
 def test_each_broker_of_a_cluster_has_limits_of_its_own() -> None:
     """BA-11."""
     with Broker(brokers=2, settings={"max.connections.per.ip": 1}) as broker:

@@ -111,6 +111,7 @@ class ListeningSocket:
         """
         with self._scope:
             await wait()
+            await trio.lowlevel.checkpoint_if_cancelled()  # `close` may come between the end of the wait and its turn
             self._loop.poller.modify(self._socket.fileno(), READ)
 
     def close(self) -> None:
@@ -211,6 +212,7 @@ class Acceptor:
             while not self._has_slot(listener, name):
                 with trio.move_on_after(ACCEPT_PAUSE_S):  # the limit may have been raised meanwhile
                     await listener.closed.wait()
+            await trio.lowlevel.checkpoint_if_cancelled()  # the listener may have been closed since the wait ended
         except BaseException:
             sock.close()
             raise
