@@ -155,13 +155,14 @@ def test_the_limit_for_an_address_is_that_addresss_own() -> None:
             assert other.recv(8)[4:] == b"\0\0\0\1"
 
 
-def test_a_node_that_moves_lets_in_no_connection_that_waits_for_the_slots_that_this_frees() -> None:
-    """BA-11. The slots are freed and the listener is closed in one iteration of the loop."""
+@pytest.mark.parametrize("new_ports", [False, True])
+def test_a_reset_lets_in_no_connection_that_waits_for_a_slot(new_ports: bool) -> None:
+    """BA-11. The reset frees the slots, and with new ports closes the listener, in one iteration of the loop."""
     with Broker.running(settings={"max.connections": 1}) as broker, RawClient(broker.bootstrap_servers) as first:
         topic_names(first)
         with RawClient(broker.bootstrap_servers) as second:
             wait_until(lambda: is_waiting(broker), "the connection that waits")
-            broker.reset(new_ports=True)
+            broker.reset(new_ports=new_ports)
             second.wait_closed()
         with RawClient(broker.bootstrap_servers) as third:
             assert topic_names(third) == set()

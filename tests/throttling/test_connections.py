@@ -108,3 +108,17 @@ def test_a_reset_closes_connections_that_are_not_let_in() -> None:
         clients[-1].wait_closed()
         for client in clients:
             client.socket.close()
+
+
+def test_a_reset_closes_a_connection_that_waits_for_the_rate_of_its_node(caplog: pytest.LogCaptureFixture) -> None:
+    """The reset removes the timer for which it waits; the node goes on with the next connections."""
+    caplog.set_level("INFO", "kproto")
+    with Broker.running(clock="manual", settings={"max.connection.creation.rate": 1}) as broker:
+        clients = [RawClient(broker.bootstrap_servers) for _ in range(ALLOWED + 1)]
+        wait_until(lambda: "not accepted for 1000 ms" in caplog.text, "the connection that waits")
+        broker.reset()
+        clients[-1].wait_closed()
+        with RawClient(broker.bootstrap_servers) as client:
+            client.ask(*GROUPS)
+        for one in clients:
+            one.socket.close()

@@ -78,7 +78,7 @@ NO_SECURITY = ListenerSecurity()
 class ListeningSocket:
     """A listening socket in the event loop. It belongs to the node's listener, which closes it behind `close`."""
 
-    __slots__ = ("_accept", "_loop", "_nursery", "_scope", "_socket")
+    __slots__ = ("_accept", "_is_closed", "_loop", "_nursery", "_scope", "_socket")
 
     def __init__(
         self,
@@ -94,6 +94,7 @@ class ListeningSocket:
         self._accept = accept
         self._scope = trio.CancelScope()
         """Of the task that waits before more is accepted, or of the last one."""
+        self._is_closed = False
         loop.add(sock.fileno(), self, READ)
 
     def on_ready(self, _mask: int, _now_ms: int) -> None:
@@ -107,15 +108,20 @@ class ListeningSocket:
         """Watch the socket again after a wait.
 
         Cancellation:
-            By `close`, or by the nursery: the socket is not watched any more.
+            By `end_wait`: the socket is watched again. By `close`, or by the nursery: it is not watched any more.
         """
         with self._scope:
             await wait()
-            await trio.lowlevel.checkpoint_if_cancelled()  # `close` may come between the end of the wait and its turn
+        if not self._is_closed:  # that may come between the end of the wait and the turn of this task
             self._loop.poller.modify(self._socket.fileno(), READ)
+
+    def end_wait(self) -> None:
+        """Close the connection that waits before it is accepted, if there is one, and go on with the next."""
+        self._scope.cancel()
 
     def close(self) -> None:
         """Accept no more connections."""
+        self._is_closed = True
         self._scope.cancel()
         self._loop.remove(self._socket.fileno())
 

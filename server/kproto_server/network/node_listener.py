@@ -74,8 +74,10 @@ class NodeBehavior(VersionBehavior):
         return 18_000 if self.at_least(2, 5) else 6_000
 
 
-class Closable(Protocol):
+class Listening(Protocol):
     """A listening socket in the event loop."""
+
+    def end_wait(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -89,7 +91,7 @@ class NodeListener:
         self.transports: set[Transport] = set()
         self.throttled: set[socket.socket] = set()
         """Connections above the rate of their address, which are not read and will be closed."""
-        self.listening: list[Closable] = []
+        self.listening: list[Listening] = []
         """The sockets in the event loop; empty before `Acceptor.watch`."""
         self.refuses: bool = False
         """Whether new connections are refused, and the listener is open."""
@@ -167,6 +169,8 @@ class NodeListener:
     def close_connections(self) -> None:
         """Close every connection, also those that wait to be accepted; go on listening."""
         self._close_throttled()
+        for listening in self.listening:
+            listening.end_wait()
         for transport in list(self.transports):
             transport.close()
         for sock in self.sockets.values():
