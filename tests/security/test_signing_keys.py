@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kproto.errors import UsageError
 from kproto_server.broker.broker import Broker
 from kproto_server.security.oauth import JWKS_URL, TokenIssuer
 from tests.security.oauth_scripts import BEARER
@@ -31,6 +32,8 @@ class Endpoint(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), KeysHandler)
         self.text = ""
+        self.missing_bytes = 0
+        """Bytes that responses promise and do not have."""
         self.requests = 0
 
     @property
@@ -42,9 +45,11 @@ class KeysHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server: Any = self.server
         server.requests += 1
+        body = server.text.encode()
         self.send_response(200)
+        self.send_header("Content-Length", str(len(body) + server.missing_bytes))
         self.end_headers()
-        self.wfile.write(server.text.encode())
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""
@@ -116,6 +121,32 @@ def test_keys_stay_when_the_endpoint_sends_none(
         broker.clock.advance(seconds=1)
         wait_until(lambda: "the keys stay" in caplog.text, "a warning")
         assert logs_in(broker, first)
+
+
+@pytest.mark.parametrize("content", ["cut", "[" * 100_000])
+def test_keys_are_read_again_after_any_bad_response(
+    content: str, endpoint: Endpoint, issuers: tuple[TokenIssuer, TokenIssuer], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = issuers
+    endpoint.text = first.jwks
+    settings = options(endpoint.url)
+    settings["settings"] |= {REFRESH: 1000}
+    with Broker.running(**settings) as broker:
+        endpoint.text, endpoint.missing_bytes = content, int(content == "cut")
+        broker.clock.advance(seconds=1)
+        wait_until(lambda: "the keys stay" in caplog.text, "a warning")
+        assert logs_in(broker, first)
+        endpoint.text, endpoint.missing_bytes = second.jwks, 0
+        broker.clock.advance(seconds=1)
+        wait_until(lambda: logs_in(broker, second), "the new keys are read")
+
+
+def test_a_broker_does_not_start_when_the_endpoint_cuts_its_response(
+    endpoint: Endpoint, issuers: tuple[TokenIssuer, TokenIssuer]
+) -> None:
+    endpoint.text, endpoint.missing_bytes = issuers[0].jwks, 1
+    with pytest.raises(UsageError, match="can't read"), Broker.running(**options(endpoint.url)):
+        pass
 
 
 @pytest.mark.parametrize(("release", "follows"), [("4.0", False), ("4.1", True)])

@@ -7,6 +7,7 @@ import os
 import threading
 import urllib.request
 from collections import OrderedDict
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -28,6 +29,9 @@ UNKNOWN_MS = 60_000
 """How long a token with an unknown key does not make the broker read the endpoint again, as in Kafka."""
 UNKNOWN_MAX = 16
 """Unknown keys that are remembered, as in Kafka."""
+CANNOT_READ = (OSError, ValueError, HTTPException, RecursionError)
+"""What reading keys raises: `HTTPException` if the endpoint cuts its response or sends something else than HTTP,
+`RecursionError` if its JSON is nested too deep; `UsageError` is a ValueError."""
 
 
 class SigningKeys:
@@ -54,7 +58,7 @@ class SigningKeys:
         self._modified_ns = self._file_time()
         try:
             self._keys: dict[str | None, PublicKey] = self._read()
-        except (OSError, ValueError) as error:
+        except CANNOT_READ as error:
             raise UsageError(f"{JWKS_URL}: can't read {self._url!r}: {error}") from None
         audience = "sasl.oauthbearer.expected.audience"
         issuer = "sasl.oauthbearer.expected.issuer"
@@ -101,7 +105,7 @@ class SigningKeys:
         """Return the keys of the URL.
 
         Raises:
-            OSError, ValueError: they cannot be read; `UsageError` is a ValueError.
+            OSError, ValueError, HTTPException, RecursionError: they cannot be read.
         """
         with urllib.request.urlopen(self._url, timeout=LIMIT_S) as response:  # noqa: S310 - the schemes are checked
             return jwks_keys(response.read().decode())
@@ -124,7 +128,7 @@ class SigningKeys:
             return
         try:
             self._use(self._read())
-        except (OSError, ValueError) as error:
+        except CANNOT_READ as error:
             logger.warning("%s: can't read %r again: %s", JWKS_URL, self._url, error)
             raise InvalidToken("the keys can't be read") from None
         self._modified_ns = modified_ns
@@ -139,7 +143,7 @@ class SigningKeys:
         def read() -> None:
             try:
                 keys = self._read()
-            except (OSError, ValueError) as error:
+            except CANNOT_READ as error:
                 reason = error
                 server.loop.post(lambda: self._keep(reason))
             else:
