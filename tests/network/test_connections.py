@@ -140,6 +140,20 @@ def test_a_host_may_have_a_limit_of_its_own() -> None:
         Broker(settings={"max.connections.per.ip.overrides": "10.0.0.1=5"})
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
+@pytest.mark.parametrize(("connected", "shown"), [("[::1]", "0:0:0:0:0:0:0:1"), ("127.0.0.1", "127.0.0.1")])
+@pytest.mark.parametrize("given", ["::1:1,::ffff:127.0.0.1:1", "[0:0::1]:1,127.0.0.1:1"])
+def test_a_node_that_listens_on_ipv6_has_addresses_as_java(connected: str, shown: str, given: str) -> None:
+    """For clients of IPv4, too. What is configured may have another form."""
+    settings = {"max.connections.per.ip": 0, "max.connections.per.ip.overrides": given}
+    with Broker.running(host="::", settings=settings) as broker:
+        address = f"{connected}:{broker.bootstrap_servers.rpartition(':')[2]}"
+        with RawClient(address) as client:
+            client.ask(*GROUPS)
+            assert not is_let_in(address)
+        assert [one.client_host for one in broker.requests.where(api="ListGroups")] == [f"/{shown}"]
+
+
 def test_the_limit_for_an_address_is_that_addresss_own() -> None:
     """BA-11."""
     with Broker(settings={"max.connections.per.ip": 1}) as broker, RawClient(broker.bootstrap_servers) as first:

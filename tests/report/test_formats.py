@@ -160,6 +160,16 @@ class TestTerminal:
 
         assert "    Metadata v5, OffsetCommit v3 v4 v10\n" in text.render(report_of(observations))
 
+    @pytest.mark.parametrize(
+        ("host", "is_shown"), [("127.0.0.1", False), ("0:0:0:0:0:0:0:1", False), ("10.0.0.1", True)]
+    )
+    def test_clients_that_break_are_listed_with_their_hosts_on_other_machines(self, host: str, is_shown: bool) -> None:
+        observations, info = Observations(), ConnectionInfo(f"/{host}")
+        observations.request(info, "app", 1, 1)
+        rendered = text.render(report_of(observations, target="4.0"))
+        assert "  app: " in rendered
+        assert (f"from {host}" in rendered) is is_shown
+
     def test_both_layouts_of_v4_are_listed(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         observations.commit_layout(info, "app", 4, "v4 as released", 60_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,7 @@ from kproto_server.configuration.settings import Settings
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.security.acls import Acl, AclFilter, Authorizer, Operation, PatternType, Permission, ResourceType
 from kproto_server.testing import InMemoryBroker
+from tests.network.raw_client import RawClient
 from tests.security.acl_cases import BATCH
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -273,6 +275,21 @@ def test_a_seed_has_acls() -> None:
     with Broker.running(settings=SETTINGS, seed={"acls": [given]}) as broker:
         broker.reset()
         assert [one.name for one in broker.acls.describe()] == ["orders"]
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
+@pytest.mark.parametrize(
+    ("connected", "host", "expected"),
+    [("[::1]", "0:0:0:0:0:0:0:1", True), ("[::1]", "::1", False), ("127.0.0.1", HERE, True)],
+)
+def test_the_host_of_an_acl_is_an_address_as_java_has_it(connected: str, host: str, expected: bool) -> None:
+    """The hosts are compared as texts. A listener on IPv6 has clients of IPv4, too."""
+    with Broker.running(settings=SETTINGS, host="::") as broker:
+        broker.topics.create("orders")
+        broker.acls.add("User:ANONYMOUS", "DESCRIBE", "TOPIC", "orders", host=host)
+        with RawClient(f"{connected}:{broker.bootstrap_servers.rpartition(':')[2]}") as client:
+            (topic,) = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="orders"),)), 1).topics
+        assert (topic.error_code == ErrorCode.NONE) is expected
 
 
 def test_wrong_acls_of_a_seed_are_reported_together() -> None:

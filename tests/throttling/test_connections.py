@@ -49,6 +49,18 @@ def test_a_name_of_the_loopback_address_counts() -> None:
     assert [rates_of(broker).address_ms(1, "PLAINTEXT", IP) for _ in range(11)] == [0] * ALLOWED + [1000]
 
 
+@pytest.mark.parametrize(
+    ("name", "ip"),
+    [("::1", "0:0:0:0:0:0:0:1"), ("0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1"), ("::ffff:127.0.0.1", "127.0.0.1")],
+)
+def test_a_quota_may_have_any_form_of_an_address(name: str, ip: str) -> None:
+    broker = InMemoryBroker()
+    rates = rates_of(broker)
+    assert not rates.address_ms(1, "PLAINTEXT", ip)
+    limit_address(broker, name, 1.0)
+    assert [rates.address_ms(1, "PLAINTEXT", ip) for _ in range(11)] == [0] * ALLOWED + [1000]
+
+
 def test_connections_that_are_not_let_in_do_not_count() -> None:
     broker = InMemoryBroker(settings={"max.connection.creation.rate": "1"})
     rates = rates_of(broker)

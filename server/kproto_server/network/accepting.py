@@ -246,6 +246,10 @@ class Acceptor:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ip = address[0]
+        if ":" in ip:
+            from kproto.jvm.addresses import host_address
+
+            ip = host_address(ip)
         security = self.security.get(name, NO_SECURITY)
         settings = self._dispatcher.state.settings.of(listener.node.node_id)
         try:

@@ -55,7 +55,9 @@ def connections_max(ip: str, settings: Settings) -> int:
     """Return how many connections an address may have."""
     overrides = settings.str("max.connections.per.ip.overrides")
     if overrides:
-        found = connection_overrides(overrides)
+        from kproto.jvm.addresses import host_address
+
+        found = {host_address(host): number for host, number in connection_overrides(overrides).items()}
         for host in (ip, "localhost" if ip == "127.0.0.1" else ip):
             if host in found:
                 return found[host]

@@ -68,7 +68,7 @@ def who(client: Client) -> str:
     return f"{name} ({plain(client.software)})" if client.software else name
 
 
-LOOPBACK = ("127.", "::1")
+LOOPBACK = ("127.", "::1", "0:0:0:0:0:0:0:1")
 ANONYMOUS = "User:ANONYMOUS"
 ORIGINS_SHOWN = 5
 

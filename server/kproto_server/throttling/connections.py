@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.jvm.addresses import host_address
 from kproto_server.quotas.entities import CONNECTION_CREATION_RATE, IP
 from kproto_server.quotas.rate import Window
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kproto_server.clock import Clock
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
+    from kproto_server.quotas.entities import Quotas
     from kproto_server.quotas.rate import RateKey
 
 SETTING = "max.connection.creation.rate"
@@ -32,6 +34,10 @@ class ConnectionRates:
         self._cluster = cluster
         self._settings = settings
         self._clock = clock
+        self._quotas: Quotas = {}
+        """The client quotas of which `_limits` are."""
+        self._limits: dict[str | None, float] = {}
+        """By address or name; None: of all others."""
 
     def listener_ms(self, node_id: int, listener: str) -> int:
         """Record a new connection of a node's listener; return how long it waits."""
@@ -61,11 +67,12 @@ class ConnectionRates:
         return throttle_ms
 
     def _limit_of_address(self, ip: str) -> float | None:
-        quotas = self._cluster.client_quotas
+        if self._cluster.client_quotas is not self._quotas:
+            self._quotas = self._cluster.client_quotas
+            self._limits = _limits(self._quotas)
         for name in (ip, LOOPBACK.get(ip, ip), None):
-            limit = quotas.get(((IP, name),), {}).get(CONNECTION_CREATION_RATE)
-            if limit is not None:
-                return limit
+            if name in self._limits:
+                return self._limits[name]
         return None
 
     @property
@@ -76,3 +83,12 @@ class ConnectionRates:
     def _record(self, key: RateKey, limit: float) -> int:
         window = self._window
         return min(window.size_ms, self._cluster.quota_usage.record(key, 1.0, limit, window, self._clock.now_ms()))
+
+
+def _limits(quotas: Quotas) -> dict[str | None, float]:
+    """Return the rates of addresses. A quota may have an IPv6 address in any form."""
+    limits = {}
+    for ((kind, name), *_), values in quotas.items():
+        if kind == IP and CONNECTION_CREATION_RATE in values:
+            limits[name and host_address(name)] = values[CONNECTION_CREATION_RATE]
+    return limits
