@@ -21,6 +21,8 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, 
 from kproto.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kproto.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from kproto.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto_server.authorization.other_checks import configs
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.setting_table import SettingError
@@ -229,6 +231,22 @@ def test_a_produce_without_acks_closes_the_connection_if_a_topic_is_denied(names
     assert alice.close_reason is not None
     orders, secret = (broker.state.cluster.topics[name].partitions[0].data for name in ("orders", "secret"))
     assert (orders.next_offset, secret.next_offset) == (len(names), 0)
+
+
+@pytest.mark.parametrize("names", [("orders",), ("orders", "secret")])
+def test_a_large_produce_without_acks_is_done_in_slices(names: tuple[str, ...]) -> None:
+    """Other clients are served between two slices; what is denied closes the connection after the last one."""
+    broker = InMemoryBroker(settings={**SETTINGS, "compression.type": "gzip"}, topics={"orders": 4, "secret": 1})
+    create(broker, acl(operation=Operation.WRITE))
+    alice = broker.connect()
+    alice.connection.info.principal = ALICE
+    records = build_record_batch([Record(b"k", bytes(900_000), timestamp=1)])
+    partitions = tuple(PartitionProduceData(index=index, records=records) for index in range(4))
+    data = tuple(TopicProduceData(name=name, partition_data=partitions) for name in names)
+    alice.send(ProduceRequest(transactional_id=None, acks=0, timeout_ms=1000, topic_data=data), 9)
+    assert (alice.close_reason is not None) is ("secret" in names)
+    assert [one.data.next_offset for one in broker.state.cluster.topics["orders"].partitions] == [1, 1, 1, 1]
+    assert broker.state.cluster.topics["secret"].partitions[0].data.next_offset == 0
 
 
 def test_a_fetch_session_keeps_topics_that_may_not_be_read() -> None:

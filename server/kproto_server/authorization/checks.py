@@ -14,7 +14,6 @@ from kproto.codes import ErrorCode
 from kproto.declaration import fields_of
 from kproto.messages import APIS
 from kproto_server.deferred import (
-    NO_RESPONSE,
     CloseConnection,
     DeferredResponse,
     DelayedOperation,
@@ -23,6 +22,7 @@ from kproto_server.deferred import (
     Piece,
     Shaped,
     in_slices,
+    then,
 )
 from kproto_server.faults.items import (
     TOPIC,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from kproto_server.authorization.rights import Rights
+    from kproto_server.deferred import Result
     from kproto_server.requests.context import RequestContext
 
 
@@ -318,10 +319,13 @@ def closes_without_acks(asked: Asked, perform: Perform) -> Any:
     if asked.request.acks != 0:
         return perform(asked.request)
     has_denied = not all(asked.has_topic(Operation.WRITE, topic) for topic in asked.request.topic_data)
-    result = perform(asked.request)
-    if has_denied or not isinstance(result, NoResponse):
-        raise CloseConnection("Produce with acks=0 failed, and it has no response for the error")
-    return NO_RESPONSE
+
+    def check_end(result: Result) -> Result:
+        if has_denied or not isinstance(result, NoResponse):
+            raise CloseConnection("Produce with acks=0 failed, and it has no response for the error")
+        return result
+
+    return then(perform(asked.request), check_end)
 
 
 class _AnyTopic(NamedTuple):
