@@ -19,6 +19,7 @@ from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, Offsets, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.requests.connections import frames
+from tests.throttling.test_handler_time import SlowHandlers
 from tests.throttling.test_throttling import set_quota
 
 if TYPE_CHECKING:
@@ -199,16 +200,20 @@ def test_a_commit_that_must_wait_for_replicas_keeps_its_place_behind_a_deferred_
     assert client.close_reason is None
 
 
-def test_a_client_that_gets_a_quota_between_two_commits_gets_both_responses() -> None:
+@pytest.mark.parametrize(("quota", "throttle_ms"), [(50.0, 0), (0.001, 1000)])
+def test_a_client_that_gets_a_quota_between_two_commits_gets_both_responses(quota: float, throttle_ms: int) -> None:
     broker, log = pipelining()
+    SlowHandlers(broker, 0.01)
     client = broker.connect("app")
     client.send(commit_request("g", {"t": {0: 1}}), 5)
-    set_quota(broker, "request_percentage", 50.0)
+    set_quota(broker, "request_percentage", quota)
     client.send(commit_request("g", {"t": {0: 2}}), 5)
     assert not client.responses
     log.settle()
     broker.deliver()
     assert errors_of(client.responses) == [0, 0]
+    throttled: Any = client.responses[1]
+    assert throttled.throttle_time_ms == throttle_ms
     assert client.close_reason is None
 
 

@@ -492,7 +492,7 @@ class Connection:
         is_deferred = isinstance(result, DeferredResponse)
         place = Deferred(shares_sync=is_deferred and self.dispatcher.shares_sync(exchange.frame))
 
-        def deliver(result: Response | DeferredResponse | DelayedOperation | NoResponse | Failure) -> None:
+        def deliver(result: Response | Shaped | DeferredResponse | DelayedOperation | NoResponse | Failure) -> None:
             try:
                 if isinstance(result, DeferredResponse):
                     result.deliver = deliver
@@ -502,6 +502,8 @@ class Connection:
                     return
                 if isinstance(result, Failure):
                     raise result.error
+                if isinstance(result, Shaped):
+                    result = result.response
                 place.response = b"" if isinstance(result, NoResponse) else self._encode(*exchange, result)
             except REFUSED as error:
                 place.response = b""
