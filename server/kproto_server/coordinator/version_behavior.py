@@ -136,6 +136,12 @@ class GroupBehavior(VersionBehavior):
         return self.at_least(4, 1)
 
     @cached_property
+    def regex_finds_visible_topics(self) -> bool:
+        """Whether the regular expressions of a consumer group find the topics that a member may describe; in 4.0.0 they
+        find all (measured on 4.0.0 and 4.0.1)."""
+        return self.release != (4, 0, 0)
+
+    @cached_property
     def downgrade_precedes_assignment(self) -> bool:
         """Whether no targets are computed when a joining member makes a consumer group a classic one, which rebalances
         instead: from 4.1 on (measured on 4.0.0, 4.1.2, 4.2.2 and 4.4.0)."""

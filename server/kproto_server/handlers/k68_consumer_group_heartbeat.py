@@ -15,9 +15,10 @@ from kproto_server.coordinator.epoch_groups.requests import TOPICS_OF_TURN, Clie
 from kproto_server.coordinator.subscribed_topics import hash_in_steps
 from kproto_server.coordinator.write_errors import group_write_error
 from kproto_server.deferred import at_turn, in_slices
+from kproto_server.security.acls import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from kproto_server.deferred import DeferredResponse, DelayedOperation
@@ -53,7 +54,7 @@ def _heartbeat(
     error = coordinator.error_at(context.node, request.group_id)
     if error:
         return _refused(error, ErrorCode(error).message)
-    client = Client(context.client_id, context.connection.client_host)
+    client = Client(context.client_id, context.connection.client_host, _may_describe(context))
     result = heartbeat(coordinator, request, client, context.now_ms)
     if isinstance(result, Refusal):
         return _refused(result.error, result.message)
@@ -67,6 +68,15 @@ def _heartbeat(
     if len(result.assignment or ()) > TOPICS_OF_TURN:
         return at_turn(lambda: coordinator.log.then(respond), context.now_ms)
     return coordinator.log.then(respond)
+
+
+def _may_describe(context: RequestContext) -> Callable[[str], bool] | None:
+    """Return what `Client.may_describe` has: topics that an expression matches are known to the coordinator only."""
+    authorizer, connection = context.cluster.authorizer, context.connection
+    if authorizer is None or not context.coordinator.behavior.regex_finds_visible_topics:
+        return None
+    principal, host = connection.principal, connection.client_host.lstrip("/")
+    return lambda topic: authorizer.allows(principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 def _accepted(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:

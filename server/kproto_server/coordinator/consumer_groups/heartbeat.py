@@ -81,7 +81,7 @@ def heartbeat(
         return found
     member, data = found
     updated = _updated(member, request, client, data)
-    decided = _decided(coordinator, group, data, member, updated, request, limits, now_ms)
+    decided = _decided(coordinator, group, data, member, updated, request, client, limits, now_ms)
     if isinstance(decided, Refusal):
         return decided
     data, updated = decided
@@ -237,6 +237,7 @@ def _decided(
     member: ConsumerMember,
     updated: ConsumerMember,
     request: ConsumerGroupHeartbeatRequest,
+    client: Client,
     limits: ConsumerLimits,
     now_ms: int,
 ) -> tuple[GroupData, ConsumerMember] | Refusal:
@@ -252,7 +253,7 @@ def _decided(
     if member.regex or updated.regex or group.has_expressions:
         from kproto_server.coordinator.consumer_groups.regular_expressions import update  # not all groups have one
 
-        resolved = update(coordinator, group, data, member, updated, limits.regex_refresh_ms, now_ms)
+        resolved = update(coordinator, group, data, member, updated, client, limits.regex_refresh_ms, now_ms)
         if isinstance(resolved, Refusal):
             return resolved
         data, changed = resolved

@@ -4,6 +4,8 @@ Theory of operation. A heartbeat that brings a new expression checks its syntax 
 work of its own, after the response. Its result is written to the log with a new group epoch, and the next heartbeats
 get what it means. The expressions of a group are matched again when topics were created, at most every ten seconds, and
 otherwise every `group.consumer.regex.refresh.interval.ms`; the heartbeats of all members look whether that is due.
+The sender of the heartbeat that finds a match due decides for the whole group which topics may be found: those that it
+may describe.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
     from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.epoch_groups.requests import Client
 
 REFRESH_MIN_MS = 10_000
 """The time between two matches of a group's expressions, at least: fixed in Kafka."""
@@ -37,6 +40,7 @@ def update(
     data: GroupData,
     member: ConsumerMember,
     updated: ConsumerMember,
+    client: Client,
     refresh_interval_ms: int,
     now_ms: int,
 ) -> tuple[GroupData, bool] | Refusal:
@@ -63,7 +67,7 @@ def update(
         and _is_refresh_due(coordinator, group, used, refresh_interval_ms, now_ms, is_unmatched=is_unmatched)
     ):
         group.is_matching = True
-        coordinator.clock.call_at(now_ms, lambda: _refresh(coordinator, group), for_client=True)
+        coordinator.clock.call_at(now_ms, lambda: _refresh(coordinator, group, client), for_client=True)
     return data, raises_epoch
 
 
@@ -104,13 +108,13 @@ def _is_refresh_due(
     return is_unmatched or len(used) != len(resolved) or is_old
 
 
-def _refresh(coordinator: GroupCoordinator, group: ConsumerGroup) -> None:
+def _refresh(coordinator: GroupCoordinator, group: ConsumerGroup, client: Client) -> None:
     """Match the group's expressions in steps, and write the result with a new epoch if it is another one."""
-    Steps(coordinator.clock).begin(_steps(coordinator, group))
+    Steps(coordinator.clock).begin(_steps(coordinator, group, client))
 
 
-def _steps(coordinator: GroupCoordinator, group: ConsumerGroup) -> Iterator[None]:
-    version, left = coordinator.topics_version(), STEP_CHARACTERS
+def _steps(coordinator: GroupCoordinator, group: ConsumerGroup, client: Client) -> Iterator[None]:
+    version, left, may_describe = coordinator.topics_version(), STEP_CHARACTERS, client.may_describe
     matched: dict[str, frozenset[str]] = {}
     for text in _subscribers(group.data.members.values()):
         regex, found = regex_of(text), []
@@ -119,7 +123,7 @@ def _steps(coordinator: GroupCoordinator, group: ConsumerGroup) -> Iterator[None
             if left < 0:
                 left = STEP_CHARACTERS
                 yield
-            if regex.matches(name):
+            if regex.matches(name) and (may_describe is None or may_describe(name)):
                 found.append(name)
         matched[text] = frozenset(found)
     group.is_matching = False

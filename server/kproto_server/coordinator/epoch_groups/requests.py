@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -19,6 +22,8 @@ class Client(NamedTuple):
 
     client_id: str
     client_host: str
+    may_describe: Callable[[str], bool] | None = None
+    """Returns whether the sender may describe a topic now; None: it may describe all."""
 
 
 def problem_of_ids(member_id: str | None, group_id: str, instance_id: str | None, rack_id: str | None) -> str | None:
