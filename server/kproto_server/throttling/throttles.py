@@ -1,19 +1,22 @@
 """Clients with quotas: what they send and receive is recorded, and a client that exceeds its quota is throttled.
 
 From 2.0 on the response goes out at once, and the broker reads no further request of the connection for the throttle
-time (KIP-219); before, the response itself waits. A Fetch that exceeds the quota returns no records, and does not
-count. For a quota of handler time (KIP-124), the running time of a request's handler counts, and the throttle time is
-one window at most. If several quotas throttle a request, the longest throttle time counts; the handler of a change of
-topics (KIP-599) puts its throttle time into its response. Source: measured on 2.8.2 and 4.4.0 (tests/throttling).
+time (KIP-219); before, the response itself waits. A Fetch or ShareFetch that exceeds the quota returns no records, and
+does not count; what a ShareFetch has acquired stays acquired. For a quota of handler time (KIP-124), the running time
+of a request's handler counts, and the throttle time is one window at most. If several quotas throttle a request, the
+longest throttle time counts; the handler of a change of topics (KIP-599) puts its throttle time into its response.
+Source: measured on 2.8.2 and 4.4.0 (tests/throttling).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kproto.codes import ErrorCode
 from kproto.headers import request_frame
 from kproto.message import Response
 from kproto.messages.k01_fetch import FetchResponse
+from kproto.messages.k78_share_fetch import ShareFetchResponse
 from kproto_server.deferred import NO_RESPONSE, DelayedOperation, LargeResponse, NoResponse, then
 from kproto_server.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from kproto_server.quotas.groups import QuotaGroup, group_of
@@ -29,8 +32,9 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.endpoint import Endpoint
 
-PRODUCE, FETCH = 0, 1
-KEYS_OF_BYTES = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE}
+PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+KEYS_OF_BYTES = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE, SHARE_FETCH: CONSUMER_BYTE_RATE}
+FETCHES = (FetchResponse, ShareFetchResponse)
 CHANGES_OF_TOPICS = (19, 20, 37)
 """CreateTopics, DeleteTopics, CreatePartitions."""
 SIZE_BYTES = 4
@@ -87,7 +91,7 @@ class Throttles:
         if of_bytes is None and of_time is None and context.api_key not in CHANGES_OF_TOPICS:
             return own.handle(request, context)
         asked = request
-        if of_bytes is not None and context.api_key == FETCH:
+        if of_bytes is not None and context.api_key in (FETCH, SHARE_FETCH):
             asked = self._limited(request, of_bytes.value)
         time = None if of_time is None else _HandlerTime(self._dispatcher.monotonic_s)
         result = own.handle(asked, context) if time is None else time.of(lambda: own.handle(asked, context))
@@ -108,7 +112,7 @@ class Throttles:
             throttle_ms = max(of_bytes_ms, of_time_ms, getattr(response, "throttle_time_ms", 0))
             if not throttle_ms:
                 return result
-            if isinstance(result, FetchResponse) and context.behavior(ThrottlingBehavior).mutes_after_response:
+            if isinstance(result, FETCHES) and context.behavior(ThrottlingBehavior).mutes_after_response:
                 if of_bytes is not None:  # the empty response below has none of these bytes
                     self._cluster.quota_usage.unrecord(of_bytes.key, size, self._window, self._clock.now_ms())
                 result = _empty(result, request)
@@ -117,8 +121,8 @@ class Throttles:
         return then(result, finish)
 
     def _limited(self, request: Any, quota: float) -> Any:
-        """Return a Fetch with ``max_bytes`` within the quota of the consumer. A larger Fetch would be throttled each
-        time, and the consumer would never receive records."""
+        """Return a Fetch or ShareFetch with ``max_bytes`` within the quota of the consumer. A larger one would be
+        throttled each time, and the consumer would never receive records."""
         window = self._window
         most = int(min(quota * (window.samples - 1) * window.size_ms / 1000, INT_MAX))
         return request.replace(max_bytes=min(request.max_bytes, most), min_bytes=min(request.min_bytes, most))
@@ -137,16 +141,40 @@ def _quota(key: str, context: RequestContext) -> _Quota | None:
 
 def _size(request: Any, result: Any, own: Endpoint, context: RequestContext) -> int:
     """Return the bytes that count for the quota: of a Produce request without the size field of its frame, of a
-    response to a Fetch with it."""
-    if isinstance(result, FetchResponse):
+    response to a Fetch or ShareFetch with it; an error of a whole ShareFetch does not count."""
+    if isinstance(result, ShareFetchResponse) and result.error_code:
+        return 0
+    if isinstance(result, FETCHES):
         return SIZE_BYTES + len(own.encode(result))
     frame = request_frame(request, context.api_version, correlation_id=0, client_id=context.client_id)
     return len(frame) - SIZE_BYTES
 
 
-def _empty(response: FetchResponse, request: Any) -> FetchResponse:
+def _empty(response: FetchResponse | ShareFetchResponse, request: Any) -> FetchResponse | ShareFetchResponse:
+    if isinstance(response, ShareFetchResponse):
+        return _without_records(response, request)
     session_id = response.session_id if request.session_epoch > 0 else NO_SESSION
     return response.replace(session_id=session_id, responses=(), node_endpoints=())
+
+
+def _without_records(response: ShareFetchResponse, request: Any) -> ShareFetchResponse:
+    """Return a response that has the results of acknowledgements only."""
+    acknowledged = {
+        (topic.topic_id, one.partition_index)
+        for topic in request.topics
+        for one in topic.partitions
+        if one.acknowledgement_batches
+    }
+    topics = []
+    for topic in response.responses:
+        parts = tuple(
+            one.replace(error_code=ErrorCode.NONE, error_message=None, records=b"", acquired_records=())
+            for one in topic.partitions
+            if (topic.topic_id, one.partition_index) in acknowledged
+        )
+        if parts:
+            topics.append(topic.replace(partitions=parts))
+    return response.replace(responses=tuple(topics))
 
 
 def _with_time(result: Any, throttle_ms: int) -> Any:
