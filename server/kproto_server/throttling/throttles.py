@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.endpoint import Endpoint
 
-PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+PRODUCE, FETCH, SASL_HANDSHAKE, SHARE_FETCH = 0, 1, 17, 78
 KEYS_OF_BYTES = {PRODUCE: PRODUCER_BYTE_RATE, FETCH: CONSUMER_BYTE_RATE, SHARE_FETCH: CONSUMER_BYTE_RATE}
 FETCHES = (FetchResponse, ShareFetchResponse)
 CHANGES_OF_TOPICS = (19, 20, 37)
@@ -85,7 +85,13 @@ class Throttles:
         return Window(current.int("quota.window.num"), current.int("quota.window.size.seconds") * 1000)
 
     def handle(self, own: Endpoint, request: Any, context: RequestContext) -> Result:
-        """Handle the request of a client that may have quotas."""
+        """Handle the request of a client that may have quotas; one that leads to its authentication has none."""
+        authentication = context.connection.authentication
+        if authentication is not None and (
+            not authentication.is_complete
+            or (context.api_key == SASL_HANDSHAKE and authentication.session_ends_ms is not None)
+        ):
+            return own.handle(request, context)
         of_bytes = _quota(KEYS_OF_BYTES[context.api_key], context) if context.api_key in KEYS_OF_BYTES else None
         of_time = _quota(REQUEST_PERCENTAGE, context) if context.cluster.limits_handler_time else None
         if of_bytes is None and of_time is None and context.api_key not in CHANGES_OF_TOPICS:
