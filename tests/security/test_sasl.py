@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.errors import UsageError
+from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.testing import InMemoryBroker
+from tests.security.in_memory_login import Login
+from tests.security.oauth_scripts import message, of_parts
 from tests.security.sasl_scripts import (
     CLOSED,
     GOOD,
@@ -104,6 +109,78 @@ def test_a_client_stays_the_same_user() -> None:
     text = "Cannot change principals during re-authentication from User.alice: User.bob"
     assert text.encode().hex() in found[3]
     assert found[4] == CLOSED
+
+
+AGAIN = {"connections.max.reauth.ms": SESSION_MS, DELAY: 0}
+LOGIN = [handshake("PLAIN"), authenticate(GOOD, 1)]
+
+
+def errors_of(found: list[str]) -> list[str]:
+    """Return the error code of each response, behind its correlation id."""
+    return [one if one == CLOSED else one[8:12] for one in found]
+
+
+def in_memory(session_ms: int) -> InMemoryBroker:
+    return InMemoryBroker(settings={"sasl.enabled.mechanisms": "PLAIN", "connections.max.reauth.ms": str(session_ms)})
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "unknown"])
+def test_a_client_authenticates_again_once_in_a_second(mechanism: str) -> None:
+    """As 2.8.2 and 4.4.0, which handle the handshake as an ordinary request."""
+    broker = in_memory(SESSION_MS)
+    client = Login(broker)
+    client.log_in()
+    client.log_in()
+    broker.advance(milliseconds=999)
+    for _ in range(2):
+        assert client.shake_hands(mechanism) == ErrorCode.ILLEGAL_SASL_STATE
+    broker.advance(milliseconds=1)
+    client.log_in()
+    assert client.shake_hands() == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_a_second_has_passed_in_real_time_although_the_clock_stands_still() -> None:
+    broker = in_memory(SESSION_MS)
+    client = Login(broker)
+    client.log_in()
+    client.log_in()
+    broker.clock.tick(broker.clock.real_ms + 1000)
+    client.log_in()
+
+
+def test_a_session_that_ends_within_the_second_ends_the_connection() -> None:
+    broker = in_memory(500)
+    client = Login(broker)
+    client.log_in()
+    client.log_in()
+    broker.advance(milliseconds=501)
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1) is None
+    assert client.close_reason is not None
+
+
+@pytest.mark.parametrize("request_of_another", [authenticate(b"n,,n=alice,r=abc", 1), list_groups])
+def test_a_client_that_authenticates_again_stays_with_its_mechanism(request_of_another: Any) -> None:
+    """As 2.8.2 and 4.4.0: the handshake has a response, what follows has none."""
+    with Broker.running(settings=AGAIN, **SASL) as broker:
+        found = transcript(broker.bootstrap_servers, [*LOGIN, handshake("SCRAM-SHA-256"), request_of_another])
+    assert errors_of(found) == ["0000"] * 3 + [CLOSED]
+
+
+def test_a_mechanism_that_is_not_enabled_ends_the_connection_of_a_client_that_authenticates_again() -> None:
+    """As 2.8.2 and 4.4.0. A client that logs in gets a response before."""
+    with Broker.running(settings={"connections.max.reauth.ms": SESSION_MS}, **SASL) as broker:
+        assert errors_of(transcript(broker.bootstrap_servers, [*LOGIN, handshake("unknown")])) == ["0000"] * 2 + [
+            CLOSED
+        ]
+
+
+def test_the_error_message_says_that_the_client_authenticates_again() -> None:
+    bad = [handshake("OAUTHBEARER"), authenticate(b"x", 1)]
+    login = [handshake("OAUTHBEARER"), authenticate(message(of_parts({"alg": "none"}, {"sub": "a", "exp": 4e9})), 1)]
+    text = "Authentication failed during re-authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
+    with Broker.running(sasl=["OAUTHBEARER"], settings=AGAIN) as broker:
+        assert text.encode().hex() in transcript(broker.bootstrap_servers, [*login, *bad])[3]
+        assert text.replace("re-auth", "auth").encode().hex() in transcript(broker.bootstrap_servers, bad)[1]
 
 
 def test_no_commit_of_another_connection_serves_a_client_before_it_authenticates() -> None:

@@ -42,6 +42,8 @@ PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, *SCRAM_HASHES, OAUTHBEARER)
 NONCE_BYTES = 18
+BEGIN_AGAIN_MS = 1000
+"""The time between the begins of two re-authentications of a connection, at least: fixed in Kafka."""
 PLAIN_TOKENS = 3
 CLIENT_FIRST = re.compile(r"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]*),r=([!-+\--~]+)((?:,[A-Za-z]+=[^,]*)*))")
 """Authorization id; all that the proof covers; user; nonce; extensions."""
@@ -69,6 +71,11 @@ class SaslRules(NamedTuple):
     """Whether the session of a client that logs in with a delegation token ends with it."""
     failed_during: str = "Authentication failed during authentication"
     """The beginning of the error message that gives no reason."""
+
+    def again(self) -> SaslRules:
+        """Return the rules of a client that authenticates again."""
+        text = self.failed_during.replace("during authentication", "during re-authentication")
+        return self._replace(failed_during=text)
 
     def invalid_credentials(self, mechanism: str) -> AuthenticationFailed:
         """Return the error whose message gives no reason, as Kafka's for SCRAM."""
@@ -184,6 +191,15 @@ def oauth_bearer(authentication: Authentication, validate: Validate, rules: Sasl
     return b"", bearer.name
 
 
+def other_mechanism(mechanism: str, previous: str) -> Steps:
+    """A client that authenticates again stays with its mechanism; it learns that when it has sent its first token."""
+    yield b""
+    raise AuthenticationFailed(
+        f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of mechanism "
+        f"'{previous}'"
+    )
+
+
 def claimed_user(mechanism: str, token: bytes) -> str | None:
     """Return the user that a client's first token names, as `Authentication.claimed_user`, without checking anything.
 
@@ -233,8 +249,9 @@ class Authentication:
     """What one connection has authenticated."""
 
     __slots__ = (
-        "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "close_reason", "has_failed",
-        "is_by_token", "mechanism", "now_ms", "phase", "session_ends_ms", "token_expires_ms", "tokens", "user",
+        "_begun_again_ms", "_nonce", "_rules", "_steps", "_users", "_validate", "claimed_user", "close_reason",
+        "has_failed", "is_by_token", "mechanism", "now_ms", "phase", "session_ends_ms", "token_expires_ms", "tokens",
+        "user",
     )  # fmt: skip
 
     def __init__(
@@ -261,6 +278,8 @@ class Authentication:
         self.token_expires_ms: int | None = None
         """When the token of OAUTHBEARER, or the delegation token, ends; None: the client has none."""
         self._steps: Steps | None = None
+        self._begun_again_ms: tuple[float, float] | None = None
+        """When the client began to authenticate again, as `may_begin_again`; None: it has not."""
         self.phase: Phase = Phase.BEGUN
         self.mechanism: str | None = None
         """The mechanism that was chosen last."""
@@ -287,14 +306,34 @@ class Authentication:
         if self.phase is Phase.BEGUN:
             self.phase = Phase.NEGOTIATED
 
+    def may_begin_again(self, now_ms: int, real_ms: float) -> bool:
+        """Return whether SaslHandshake begins a re-authentication now, and is no ordinary request (KIP-368).
+
+        A second must have passed since the last one began: by the broker's clock or, as that may stand still, in real
+        time.
+        """
+        if not self.is_complete or self.session_ends_ms is None:
+            return False
+        last = self._begun_again_ms
+        return last is None or max(now_ms - last[0], real_ms - last[1]) >= BEGIN_AGAIN_MS
+
+    def begin_again(self, now_ms: int, real_ms: float) -> None:
+        """Note that a re-authentication begins."""
+        self._begun_again_ms = now_ms, real_ms
+
     def choose(self, mechanism: str, *, raw: bool) -> None:
         """Begin a mechanism, one of `MECHANISMS`. ``raw``: its tokens come without headers."""
+        previous = self.mechanism
         self.mechanism = mechanism
         self.claimed_user = None
         users, rules = self._users, self._rules
         self.token_expires_ms = None
         self.is_by_token = False
-        if mechanism == PLAIN:
+        if self.user is not None:
+            rules = rules.again()
+        if self.user is not None and previous is not None and mechanism != previous:
+            steps, raw = other_mechanism(mechanism, previous), True  # without a response
+        elif mechanism == PLAIN:
             steps = plain(self, users, rules)
         elif mechanism == OAUTHBEARER:
             steps = oauth_bearer(self, self._validate, rules)

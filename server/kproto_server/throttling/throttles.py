@@ -89,7 +89,10 @@ class Throttles:
         authentication = context.connection.authentication
         if authentication is not None and (
             not authentication.is_complete
-            or (context.api_key == SASL_HANDSHAKE and authentication.session_ends_ms is not None)
+            or (
+                context.api_key == SASL_HANDSHAKE
+                and authentication.may_begin_again(context.now_ms, self._clock.real_ms)
+            )
         ):
             return own.handle(request, context)
         of_bytes = _quota(KEYS_OF_BYTES[context.api_key], context) if context.api_key in KEYS_OF_BYTES else None
