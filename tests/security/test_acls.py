@@ -178,6 +178,22 @@ def create(broker: InMemoryBroker, *acls: Acl) -> None:
     assert not any(one.error_code for one in response.results)
 
 
+@pytest.mark.parametrize("pattern_type", [-128, -5, 0, 5])
+def test_an_unknown_pattern_type_is_refused(pattern_type: int) -> None:
+    """The error is that of 2.0.1. A negative one was accepted, and the file with it could not be read."""
+    settings = SETTINGS | {"authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer"}
+    client = InMemoryBroker(kafka_version="2.0", settings=settings).connect()
+    client.connection.info.principal = "User:admin"
+    creation = AclCreation(
+        resource_type=2, resource_name="orders", resource_pattern_type=pattern_type, principal=ALICE, host="*",
+        operation=3, permission_type=3,
+    )  # fmt: skip
+    response = client.ask(CreateAclsRequest(creations=(creation,)), 1)
+    assert isinstance(response, CreateAclsResponse)
+    (result,) = response.results
+    assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, "patternType must not be UNKNOWN")
+
+
 def test_acls_decide_from_the_next_request_on() -> None:
     broker = InMemoryBroker(settings=SETTINGS, topics={"orders": 1})
     alice = broker.connect()

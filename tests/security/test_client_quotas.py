@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +92,21 @@ def test_quotas_survive_restarts(tmp_path: Path) -> None:
         assert len(described[2]) == 2
     with Broker.running(data=directory) as broker, RawClient(broker.bootstrap_servers) as client:
         assert ALL(client, 1) == described
+
+
+@pytest.mark.parametrize("release", ["2.8", "3.3", "4.3"])
+def test_quotas_that_are_no_finite_numbers_survive_restarts(release: str, tmp_path: Path) -> None:
+    """These releases accept them; the file with one could not be read."""
+    options: Any = {"kafka_version": release, "data": str(tmp_path / "data")}
+    version = newest_version(release)
+    with Broker.running(**options) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert change(user("alice"), (REQUEST, math.nan))(client, version)[0][0] == 0
+        assert change(user("bob"), (REQUEST, math.inf))(client, version)[0][0] == 0
+        change(user("carol"), (CONSUMER, math.nan))(client, version)
+        described = repr(ALL(client, version))
+        assert (described.count("nan"), described.count("inf")) == (1 if release == "2.8" else 2, 1)
+    with Broker.running(**options) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert repr(ALL(client, version)) == described
 
 
 def test_a_reset_removes_quotas_and_a_snapshot_brings_them_back() -> None:

@@ -117,6 +117,23 @@ def test_tokens_survive_restarts_and_a_start_without_a_key(tmp_path: Path) -> No
         script.close()
 
 
+@pytest.mark.parametrize("change", [expire, renew])
+def test_a_token_whose_end_is_beyond_64_bits_survives_a_restart(change: Any, tmp_path: Path) -> None:
+    """Its end is negative, as in Kafka; the file with it could not be read."""
+    options: Any = {**SECURED, "data": str(tmp_path / "data"), "kafka_version": "2.8"}
+    with Broker.running(**options) as broker:
+        script = script_of(broker)
+        create("alice", "one")(script)
+        assert change("alice", "one", (1 << 63) - 1)(script) == [0, "beyond 64 bits", 0]
+        described = ALL(script)
+        script.close()
+    with Broker.running(**options) as broker:
+        again = script_of(broker)
+        again.tokens = script.tokens
+        assert ALL(again) == described
+        again.close()
+
+
 def test_a_reset_removes_tokens_and_a_snapshot_brings_them_back() -> None:
     with Broker.running(**SECURED) as broker:
         script = script_of(broker)

@@ -165,7 +165,7 @@ def beside_topics(**fields: object) -> dict[str, object]:
         (beside_topics(scram=[CREDENTIAL | {"iterations": 2**31}]), r"SCRAM credential with iterations 2147483648\)"),
         (beside_topics(acls=[ACL | {"operation": 128}]), r"ACL with operation 128\)"),
         (beside_topics(acls=[ACL | {"host": "\ud800"}]), "surrogates not allowed"),
-        (beside_topics(quotas=[{"entity": {"user": "u"}, "values": {"x": float("nan")}}]), "that are no numbers"),
+        (beside_topics(quotas=[{"entity": {"user": "u"}, "values": {"x": "many"}}]), "could not convert string"),
     ],
 )
 def test_a_directory_of_another_version_or_with_a_damaged_topics_file_is_refused(

@@ -85,7 +85,7 @@ class AclsBehavior(VersionBehavior):
     def _unparsed(self, creation: AclCreation) -> str | None:
         if not _has(ResourceType, creation.resource_type, below=ResourceType.USER):
             return f"UNKNOWN not a valid resourceType name. The valid names are {LISTED_RESOURCE_TYPES}"
-        if creation.resource_pattern_type == UNKNOWN or creation.resource_pattern_type > PatternType.PREFIXED:
+        if not UNKNOWN < creation.resource_pattern_type <= PatternType.PREFIXED:
             return "patternType must not be UNKNOWN"
         if ":" not in creation.principal:
             return f"expected a string in format principalType:principalName but got {creation.principal}"

@@ -10,7 +10,6 @@ import binascii
 import json
 import re
 from collections.abc import Mapping
-from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kproto.errors import LogError
@@ -41,7 +40,7 @@ ACL_FIELDS: Mapping[str, type] = {
 TOKEN_FIELDS: Mapping[str, type] = {
     "id": str, "owner": str, "requester": str, "renewers": list, "issued_ms": int, "expires_ms": int, "max_ms": int,
 }  # fmt: skip
-INT8_MAX, INT32_MAX, INT64_MAX = 2**7 - 1, 2**31 - 1, 2**63 - 1
+INT8_MAX, INT32_MAX, INT64_MIN, INT64_MAX = 2**7 - 1, 2**31 - 1, -(2**63), 2**63 - 1
 SURROGATE = rb"\ud"
 """How JSON escapes half of a pair of UTF-16, or the first half of a pair."""
 NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
@@ -177,10 +176,7 @@ def _quotas(fields: dict[str, Any]) -> tuple[tuple[tuple[str, str | None], ...],
     entity: dict[str, Any] = fields["entity"]
     if not entity or not all(name is None or isinstance(name, str) for name in entity.values()):
         raise ValueError(f"client quotas of {entity!r:.300}")
-    values = {str(key): float(value) for key, value in fields["values"].items()}
-    if not all(map(isfinite, values.values())):
-        raise ValueError(f"client quotas of {entity!r:.300} that are no numbers")
-    return tuple(sorted(entity.items())), values
+    return tuple(sorted(entity.items())), {str(key): float(value) for key, value in fields["values"].items()}
 
 
 def _scram(fields: dict[str, Any]) -> ScramRow:
@@ -205,14 +201,16 @@ def _scram_fields(row: ScramRow) -> dict[str, Any]:
 
 
 def _fields(fields: dict[str, Any], kinds: Mapping[str, type], noun: str) -> tuple[Any, ...]:
-    """Return the values of these fields, lists of strings as tuples."""
+    """Return the values of these fields, lists of strings as tuples. A time may be negative: that of a token beyond 64
+    bits is, as in Kafka."""
     for name, kind in kinds.items():
         value = fields[name]
         has_others = isinstance(value, list) and not all(isinstance(one, str) for one in value)
         if type(value) is not kind or has_others:
             raise ValueError(f"{noun} with {name} {value!r:.50}")
         if kind is int:
-            _number(value, f"{noun} with {name}", 0, INT64_MAX if name.endswith("_ms") else INT8_MAX)
+            least, most = (INT64_MIN, INT64_MAX) if name.endswith("_ms") else (0, INT8_MAX)
+            _number(value, f"{noun} with {name}", least, most)
     return tuple(tuple(fields[name]) if kind is list else fields[name] for name, kind in kinds.items())
 
 
