@@ -10,7 +10,14 @@ import pytest
 
 from kproto.errors import UsageError
 from kproto_server.broker.broker import Broker
-from kproto_server.security.oauth import TokenIssuer, jwks_keys, unsecured_token
+from kproto_server.security.oauth import (
+    InvalidToken,
+    TokenIssuer,
+    jwks_keys,
+    subject_of_token,
+    unsecured_bearer,
+    unsecured_token,
+)
 from tests.security.oauth_scripts import BEARER, FOLDER, good, message, now_s, scripts
 from tests.security.sasl_scripts import CLOSED, Client, authenticate, handshake, list_groups, transcript
 from tests.security.signed_tokens import AUDIENCES, ISSUER, accepted, jwks_of, tokens
@@ -64,6 +71,22 @@ def test_signed_tokens_are_accepted_and_refused_as_by_a_real_broker(
 
 def test_unsecured_tokens_are_refused_where_signed_ones_are_expected(signed: Broker) -> None:
     assert not accepted(signed.bootstrap_servers, good(iss=ISSUER, aud="kafka"))
+
+
+def test_an_owner_that_cannot_be_encoded_is_refused(
+    signed: Broker, issuers: tuple[TokenIssuer, TokenIssuer], caplog: pytest.LogCaptureFixture
+) -> None:
+    """With such an owner, responses and reports could not be written, and the data directory could not be read."""
+    for surrogate in ("\ud800x", "x\udfff"):
+        token = unsecured_token(surrogate, issued_s=now_s())
+        with pytest.raises(InvalidToken, match="sub cannot be encoded"):
+            unsecured_bearer(token, int(now_s() * 1000))
+        with pytest.raises(InvalidToken):
+            subject_of_token(token)
+        valid = issuers[0].token(surrogate, issued_s=now_s(), iss=ISSUER, aud="kafka")
+        assert not accepted(signed.bootstrap_servers, valid)
+    assert unsecured_bearer(unsecured_token("\U0001d11e", issued_s=now_s()), int(now_s() * 1000)).name == "\U0001d11e"
+    assert not [one for one in caplog.records if one.exc_info]
 
 
 def test_the_session_ends_with_the_token_unless_the_client_authenticates_again() -> None:

@@ -306,6 +306,10 @@ def _subject(claims: Mapping[str, Any], name: str) -> str:
     subject = claims.get(name)
     if not isinstance(subject, str) or not subject.strip():
         raise InvalidToken(f"a token without {name}")
+    try:
+        subject.encode()
+    except UnicodeEncodeError:  # DEVIATION: JSON escapes half of a surrogate pair, which no response can have
+        raise InvalidToken(f"a token whose {name} cannot be encoded") from None
     return subject
 
 
