@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,13 +14,14 @@ from kproto.errors import UsageError
 from kproto_server.broker.broker import Broker
 from kproto_server.security.oauth import (
     InvalidToken,
+    SignedTokens,
     TokenIssuer,
     jwks_keys,
     subject_of_token,
     unsecured_bearer,
     unsecured_token,
 )
-from tests.security.oauth_scripts import BEARER, FOLDER, good, message, now_s, scripts
+from tests.security.oauth_scripts import BEARER, FOLDER, good, message, now_s, of_parts, scripts
 from tests.security.sasl_scripts import CLOSED, Client, authenticate, handshake, list_groups, transcript
 from tests.security.signed_tokens import AUDIENCES, ISSUER, accepted, jwks_of, tokens
 
@@ -87,6 +90,23 @@ def test_an_owner_that_cannot_be_encoded_is_refused(
         assert not accepted(signed.bootstrap_servers, valid)
     assert unsecured_bearer(unsecured_token("\U0001d11e", issued_s=now_s()), int(now_s() * 1000)).name == "\U0001d11e"
     assert not [one for one in caplog.records if one.exc_info]
+
+
+@pytest.mark.parametrize("value", [True, 7, -1.5, 10**400, math.nan, "", [], ["a"], [[]], {}, {"a": [1]}])
+def test_values_of_wrong_types_are_no_defects(issuers: tuple[TokenIssuer, TokenIssuer], value: Any) -> None:
+    """A key id that was a list was looked up in a dict."""
+    at_s = now_s()
+    signed = SignedTokens(jwks_keys(jwks_of(*issuers)), ["kafka"], "me")
+    claims: dict[str, Any] = {"sub": "alice", "iat": at_s, "exp": at_s + 60, "iss": "me", "aud": "kafka"}
+    for name in ("alg", "kid"):
+        with pytest.raises(InvalidToken):
+            signed.bearer(of_parts({"alg": "RS256", "kid": "r1", name: value}, claims, "AAAA"), int(at_s * 1000))
+    for name in (*claims, "nbf", "scope"):
+        changed = claims | {name: value}
+        with suppress(InvalidToken):
+            signed.bearer(issuers[0].token("alice", issued_s=at_s, **changed), int(at_s * 1000))
+        with suppress(InvalidToken):
+            unsecured_bearer(of_parts({"alg": "none"}, changed), int(at_s * 1000))
 
 
 def test_the_session_ends_with_the_token_unless_the_client_authenticates_again() -> None:

@@ -172,10 +172,11 @@ class SignedTokens(NamedTuple):
         from cryptography.exceptions import InvalidSignature
 
         algorithm, key_id = header.get("alg"), header.get("kid")
-        if isinstance(key_id, str) and key_id not in self.keys:
+        if not isinstance(key_id, str | None):
+            raise InvalidToken("a key id that is no text")
+        if key_id is not None and key_id not in self.keys:
             raise UnknownKey(key_id)
-        candidates = list(self.keys.values()) if key_id is None else [self.keys[key_id]] if key_id in self.keys else []
-        for key in candidates:
+        for key in self.keys.values() if key_id is None else [self.keys[key_id]]:
             try:
                 _verify_with(key, algorithm, signature, signed)
             except InvalidSignature:
