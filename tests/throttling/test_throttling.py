@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -129,6 +130,18 @@ def test_a_fetch_is_limited_to_what_the_quota_allows() -> None:
     response: Any = broker.connect("app").ask(fetch(), 11)
     assert not response.throttle_time_ms
     assert 300 < records_of(response) < 1000
+
+
+@pytest.mark.parametrize("quota", [math.nan, math.inf, -math.inf, 1e308, 0.0, -5.0])
+@pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate", "request_percentage"])
+def test_quotas_that_are_no_rates_are_no_defects(key: str, quota: float) -> None:
+    """Releases before 4.4 accept some of them. NaN as `consumer_byte_rate` closed the connection of each Fetch; as in
+    Kafka it allows 0 bytes, and no rate is above it."""
+    broker = broker_with(key, quota)
+    asked: tuple[tuple[Any, int], ...] = (produce(10), 9), (fetch(), 11)
+    throttled = [throttle_ms(broker.connect("app"), *one) for one in asked]
+    if not quota <= 0:
+        assert throttled == [0, 0]
 
 
 def test_a_throttled_full_fetch_has_no_session_and_an_incremental_one_keeps_it() -> None:

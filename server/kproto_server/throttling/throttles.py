@@ -10,6 +10,7 @@ Source: measured on 2.8.2 and 4.4.0 (tests/throttling).
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -40,7 +41,7 @@ CHANGES_OF_TOPICS = (19, 20, 37)
 SIZE_BYTES = 4
 """Bytes of the size field in front of a frame."""
 PERCENT = 100
-INT_MAX = 2**31 - 1
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 NO_SESSION = 0
 
 
@@ -133,7 +134,8 @@ class Throttles:
         """Return a Fetch or ShareFetch with ``max_bytes`` within the quota of the consumer. A larger one would be
         throttled each time, and the consumer would never receive records."""
         window = self._window
-        most = int(min(quota * (window.samples - 1) * window.size_ms / 1000, INT_MAX))
+        quota_bytes = quota * (window.samples - 1) * window.size_ms / 1000
+        most = 0 if math.isnan(quota_bytes) else int(max(INT_MIN, min(quota_bytes, INT_MAX)))  # as Scala's toInt
         return request.replace(max_bytes=min(request.max_bytes, most), min_bytes=min(request.min_bytes, most))
 
     def _record(self, quota: _Quota, value: float) -> int:
