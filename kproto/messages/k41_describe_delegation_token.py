@@ -41,7 +41,7 @@ class DescribedDelegationToken(Struct):
     _secrets = frozenset({"hmac"})
 
 
-class DescribeDelegationTokenResponse(Response, api_key=41, versions=(0, 3), flexible=2):
+class DescribeDelegationTokenResponse(Response, api_key=41, versions=(0, 3), flexible=2, has_slices=True):
     """v1: layout of v0; throttled at the client
     v2: flexible
     v3: + tokens[].token_requester_principal_type, + tokens[].token_requester_principal_name

@@ -23,6 +23,11 @@ from kproto.messages.k16_list_groups import ListGroupsRequest, ListGroupsRespons
 from kproto.messages.k30_create_acls import AclCreation, CreateAclsRequest
 from kproto.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.k41_describe_delegation_token import (
+    DescribeDelegationTokenOwner,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 from kproto_server.authorization import checks
 from kproto_server.authorization.table import install
 from kproto_server.connection.connection import Connection
@@ -35,9 +40,11 @@ from kproto_server.handlers import (
     k30_create_acls,
     k31_delete_acls,
     k32_describe_configs,
+    k41_describe_delegation_token,
 )
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.security.acls import IMPLYING, Acl, Authorizer, Operation, PatternType, Permission, ResourceType
+from kproto_server.security.delegation_tokens import Principal, Token
 from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, commit
 from tests.robustness.steps import GROWTH_MAX, count_steps, growth
@@ -254,3 +261,79 @@ def test_listed_groups_are_checked_in_slices(monkeypatch: pytest.MonkeyPatch) ->
     steps, response = responses_to(broker, ListGroupsRequest(), 2)
     assert len(steps) >= 2 + 8 // 2
     assert {group.group_id for group in ListGroupsResponse.decode(response[8:], 2).groups} == {"g1", "g3", "g4"}
+
+
+def broker_with_tokens(count: int, renewer_count: int = 2) -> InMemoryBroker:
+    """Return a broker with tokens of eight users; Alice may see those of the first one."""
+    broker = InMemoryBroker(settings=SETTINGS | {"delegation.token.secret.key": "key"})
+    cluster = broker.state.cluster
+    assert cluster.delegation_tokens is not None
+    assert cluster.authorizer is not None
+    owners = [Principal("User", f"u{index}") for index in range(8)]
+    renewers = tuple(Principal("User", f"r{index}") for index in range(renewer_count))
+    cluster.delegation_tokens.replace(
+        Token(f"token-{index}", owners[index % 8], owners[index % 8], renewers, 1, 2, 3) for index in range(count)
+    )
+    right = Acl(
+        ResourceType.USER, "User:u0", PatternType.LITERAL, ALICE, "*", Operation.DESCRIBE_TOKENS, Permission.ALLOW
+    )
+    cluster.authorizer.replace([right])
+    return broker
+
+
+def tokens_of(*names: str) -> DescribeDelegationTokenRequest:
+    return DescribeDelegationTokenRequest(
+        owners=tuple(DescribeDelegationTokenOwner(principal_type="User", principal_name=name) for name in names)
+    )
+
+
+EVERY_TOKEN = DescribeDelegationTokenRequest(owners=None)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"), [(EVERY_TOKEN, 5), (tokens_of("u1", "u0"), 5), (tokens_of("r1"), 5), (tokens_of("u1"), 0)]
+)
+def test_many_tokens_are_described_in_slices(
+    request_: DescribeDelegationTokenRequest, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 tokens of 2500 renewers each held the broker for 0.3 s."""
+    broker = broker_with_tokens(40)
+    whole, at_once = responses_to(broker, request_, 3)
+    monkeypatch.setattr(k41_describe_delegation_token, "SMALL_TOKENS", 4)
+    monkeypatch.setattr(checks, "SLICE_ELEMENTS", 2)
+    slices, in_slices = responses_to(broker, request_, 3)
+    assert (len(whole), len(slices) > 1) == (1, True)
+    assert in_slices == at_once
+    found = DescribeDelegationTokenResponse.decode(at_once[9:], 3).tokens
+    assert [one.principal_name for one in found] == ["u0"] * expected
+
+
+def test_many_tokens_are_described_in_slices_without_an_authorizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = broker_with_tokens(40)
+    broker.state.cluster.authorizer = None
+    whole, at_once = responses_to(broker, EVERY_TOKEN, 3)
+    monkeypatch.setattr(k41_describe_delegation_token, "SMALL_TOKENS", 4)
+    slices, in_slices = responses_to(broker, EVERY_TOKEN, 3)
+    assert (len(whole), len(slices) > 1) == (1, True)
+    assert in_slices == at_once
+    assert len(DescribeDelegationTokenResponse.decode(at_once[9:], 3).tokens) == 40
+
+
+def test_tokens_are_not_compared_with_each_owner_of_a_request() -> None:
+    """9000 owners and 1000 tokens held the broker for 5 s."""
+
+    def steps(count: int) -> int:
+        nobody = tokens_of(*(f"nobody-{index}" for index in range(count)))
+        return sum(responses_to(broker_with_tokens(count), nobody, 3)[0])
+
+    steps(1)  # loads code, and generates the codecs
+    assert growth(steps) < GROWTH_MAX
+
+
+def test_no_slice_takes_more_steps_when_more_tokens_exist() -> None:
+    most = []
+    for count in (8_000, 16_000):
+        broker = broker_with_tokens(count)
+        responses_to(broker_with_tokens(1), EVERY_TOKEN, 3)
+        most.append(max(responses_to(broker, EVERY_TOKEN, 3)[0][1:]))
+    assert most[1] < 1.5 * most[0]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kproto.codes import ErrorCode
-from kproto_server.authorization.checks import Asked, Perform, changed
+from kproto_server.authorization.checks import Asked, Perform, filtered
 from kproto_server.handlers._delegation_tokens import allows_token_requests, client_of
 from kproto_server.handlers.k38_create_delegation_token import owner_of, refused
 from kproto_server.security.acls import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kproto_server.security.delegation_tokens import Token
 
 
 def create(asked: Asked, perform: Perform) -> Any:
@@ -31,16 +28,12 @@ def describe(asked: Asked, perform: Perform) -> Any:
     """Tokens of others need DESCRIBE on the token, or DESCRIBE_TOKENS on its owner; without it they are not listed."""
     tokens, client = asked.context.cluster.delegation_tokens, client_of(asked.context)
 
-    def is_visible(token: Token) -> bool:
-        return (
+    def is_visible(described: Any) -> bool:
+        token = None if tokens is None else tokens.by_id(described.token_id)
+        return token is not None and (
             token.is_of(client)
             or asked.rights.may(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
             or asked.rights.may(Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner))
         )
 
-    def visible(response: Any) -> Any:
-        known = () if tokens is None else tokens.tokens
-        ids = {token.token_id for token in known if is_visible(token)}
-        return response.replace(tokens=tuple(one for one in response.tokens if one.token_id in ids))
-
-    return changed(perform(asked.request), visible)
+    return filtered(perform(asked.request), "tokens", is_visible, asked.context.now_ms)

@@ -71,6 +71,10 @@ class Token(NamedTuple):
         """Return whether a principal owns the token, has created it, or may renew it."""
         return principal in (self.owner, self.requester, *self.renewers)
 
+    def is_of_any(self, principals: set[Principal]) -> bool:
+        """Return whether the token is of any of these principals."""
+        return not principals.isdisjoint((self.owner, self.requester, *self.renewers))
+
     def may_renew(self, principal: Principal) -> bool:
         """Return whether a principal may renew the token and change its end."""
         return principal in (self.owner, *self.renewers)
