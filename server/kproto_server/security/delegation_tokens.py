@@ -12,7 +12,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.jvm.uuid_text import uuid_text
-from kproto_server.security.users import SALT_BYTES, scram_credential
+from kproto_server.security.users import SALT_BYTES, SCRAM_HASHES, scram_credential
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -107,8 +107,8 @@ class DelegationTokens:
         found = {token.token_id: token for token in tokens}
         for token_id in self._tokens.keys() - found.keys():
             del self._ids[self.hmac_of(token_id)]
-            for mechanism in [one for name, one in self._credentials if name == token_id]:
-                del self._credentials[token_id, mechanism]
+            for mechanism in SCRAM_HASHES:
+                self._credentials.pop((token_id, mechanism), None)
         for token_id in found.keys() - self._tokens.keys():
             self._ids[self.hmac_of(token_id)] = token_id
         self._tokens = found
