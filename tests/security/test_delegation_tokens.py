@@ -258,6 +258,24 @@ def test_few_tokens_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         script.close()
 
 
+def test_tokens_have_few_renewers_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renewer without a name has 4 characters, and took 300 bytes: 10,000 tokens of 2500 would take 7 GB."""
+    monkeypatch.setattr("kproto_server.handlers.k38_create_delegation_token.ALL_NAMES_MAX", 20_000)
+    with Broker.running(**SECURED) as broker:
+        script = script_of(broker)
+
+        def error_with(renewer_count: int, name: str | None = None) -> int:
+            found: int = create("alice", name, renewers=(user(""),) * renewer_count)(script)[0]
+            return found
+
+        assert [error_with(count) for count in (97, 96, 95)] == [ErrorCode.POLICY_VIOLATION, 0, 0]
+        assert [error_with(10), error_with(0, "last")] == [ErrorCode.POLICY_VIOLATION, 0]
+        broker.reset()
+        script = script_of(broker)
+        assert [error_with(count) for count in (96, 95)] == [0, 0]
+        script.close()
+
+
 def test_the_cost_of_an_end_does_not_grow_with_the_tokens_that_have_logged_in() -> None:
     """The credentials of all tokens were looked through for each one that ended: 9000 took 15 s."""
 

@@ -16,7 +16,7 @@ from kproto_server.handlers._delegation_tokens import (
     unavailable,
 )
 from kproto_server.requests.context import ANONYMOUS
-from kproto_server.security.delegation_tokens import USER_TYPE, Principal, Token
+from kproto_server.security.delegation_tokens import USER_TYPE, Principal, Token, size_of
 
 if TYPE_CHECKING:
     from kproto.messages.k38_create_delegation_token import CreateDelegationTokenRequest
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 TOKENS_MAX = 10_000
 ANONYMOUS_CLIENT = Principal.parse(ANONYMOUS)
 NAMES_MAX = 10_000
-"""Characters of the owner and the renewers of a token."""
+"""The size of a token's principals (`size_of`)."""
+ALL_NAMES_MAX = 2_000_000
+"""That of all tokens, which each change writes to the data directory."""
 
 
 def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> CreateDelegationTokenResponse:
@@ -41,7 +43,8 @@ def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> Cr
         return refused(reason or ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, request, context, behavior.no_time)
     owner, requester = owner_of(request, context), client_of(context)
     renewers = tuple(Principal(one.principal_type, one.principal_name) for one in request.renewers)
-    if len(tokens.tokens) >= TOKENS_MAX or sum(len(type_ + name) for type_, name in (owner, *renewers)) > NAMES_MAX:
+    size = size_of(owner, requester, renewers)
+    if len(tokens.tokens) >= TOKENS_MAX or size > min(NAMES_MAX, ALL_NAMES_MAX - tokens.size):
         return refused(ErrorCode.POLICY_VIOLATION, request, context, behavior.no_time)
     settings, now_ms = context.settings.of(context.node.node_id), context.now_ms
     lifetime_ms = settings.int("delegation.token.max.lifetime.ms")

@@ -25,6 +25,8 @@ UUID_VERSION, UUID_VARIANT = (6, 0x0F, 0x40), (8, 0x3F, 0x80)
 """The bytes that mark a UUID as random: position, mask of the bits that stay random, and the fixed bits."""
 USER_TYPE = "User"
 """The type of principals that own and renew tokens."""
+RENEWER_SIZE = 100
+"""For how many characters a renewer counts beside its own."""
 
 
 class Principal(NamedTuple):
@@ -41,6 +43,13 @@ class Principal(NamedTuple):
         """Return the principal of ``Type:name``."""
         type_, _, name = text.partition(":")
         return cls(type_, name)
+
+
+def size_of(owner: Principal, requester: Principal, renewers: Iterable[Principal]) -> int:
+    """Return the characters of a token's principals; a renewer counts for more, since it takes memory without a name,
+    too."""
+    own = sum(len(str(one)) for one in {owner, requester})
+    return own + sum(RENEWER_SIZE + len(one.type) + len(one.name) for one in renewers)
 
 
 class Token(NamedTuple):
@@ -75,6 +84,11 @@ class Token(NamedTuple):
         """Return whether the token is of any of these principals."""
         return not principals.isdisjoint((self.owner, self.requester, *self.renewers))
 
+    @property
+    def size(self) -> int:
+        """The size of its principals."""
+        return size_of(self.owner, self.requester, self.renewers)
+
     def may_renew(self, principal: Principal) -> bool:
         """Return whether a principal may renew the token and change its end."""
         return principal in (self.owner, *self.renewers)
@@ -92,6 +106,8 @@ class DelegationTokens:
         self._secret_key = secret_key.encode()
         self._random_bytes = random_bytes
         self._tokens: dict[str, Token] = {}
+        self.size: int = 0
+        """The size of the principals of all tokens."""
         self._ids: dict[bytes, str] = {}
         """By HMAC."""
         self._credentials: dict[tuple[str, str], ScramCredential] = {}
@@ -103,14 +119,16 @@ class DelegationTokens:
         return tuple(self._tokens.values())
 
     def replace(self, tokens: Iterable[Token]) -> None:
-        """Have these tokens and no others."""
+        """Have these tokens and no others; the principals of one that exists are what they were."""
         found = {token.token_id: token for token in tokens}
         for token_id in self._tokens.keys() - found.keys():
             del self._ids[self.hmac_of(token_id)]
+            self.size -= self._tokens[token_id].size
             for mechanism in SCRAM_HASHES:
                 self._credentials.pop((token_id, mechanism), None)
         for token_id in found.keys() - self._tokens.keys():
             self._ids[self.hmac_of(token_id)] = token_id
+            self.size += found[token_id].size
         self._tokens = found
 
     def new_id(self) -> str:
