@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from kproto.codes import ErrorCode
 from kproto.errors import UsageError
 from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.security.sasl import FIRST_TOKEN_MAX_BYTES, Authentication, SaslRules
+from kproto_server.security.users import ScramCredentials, Users
 from kproto_server.testing import InMemoryBroker
 from tests.security.in_memory_login import Login
 from tests.security.oauth_scripts import message, of_parts
@@ -100,6 +103,33 @@ def test_a_session_ends_unless_the_client_authenticates_again() -> None:
     assert found.count(CLOSED) == 1
     lifetime = SESSION_MS.to_bytes(8, "big").hex()
     assert [found[1].endswith(lifetime), found[4].endswith(lifetime)] == [True, True]
+
+
+def test_a_large_first_token_of_scram_is_refused_as_a_malformed_one() -> None:
+    """200 clients with tokens of 512 KiB took 500 MB, as long as they sent nothing more."""
+    with Broker.running(settings={DELAY: 0}, **SASL) as broker:
+
+        def response_to(token: bytes) -> Any:
+            return transcript(broker.bootstrap_servers, [handshake("SCRAM-SHA-256"), authenticate(token)])
+
+        first = b"n,,n=alice,r="
+        largest = first + b"c" * (FIRST_TOKEN_MAX_BYTES - len(first))
+        refusal = response_to(b"malformed")
+        assert response_to(largest) != refusal
+        assert response_to(largest + b"c") == refusal
+
+
+def test_a_refused_token_of_oauthbearer_is_not_kept() -> None:
+    """Its client may acknowledge the refusal much later."""
+    authentication = Authentication(Users({}, ScramCredentials(bytes)), SaslRules(), lambda: "nonce")
+    authentication.choose("OAUTHBEARER", raw=False)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        assert b"invalid_token" in authentication.step(message("a" * 500_000), 0)
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_client_stays_the_same_user() -> None:

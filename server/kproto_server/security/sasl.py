@@ -44,6 +44,9 @@ MECHANISMS = (PLAIN, *SCRAM_HASHES, OAUTHBEARER)
 NONCE_BYTES = 18
 BEGIN_AGAIN_MS = 1000
 """The time between the begins of two re-authentications of a connection, at least: fixed in Kafka."""
+FIRST_TOKEN_MAX_BYTES = 1 << 14
+"""The largest first token of SCRAM: it stays in memory until the client sends its proof. DEVIATION: Kafka has no
+limit below that of all tokens."""
 PLAIN_TOKENS = 3
 CLIENT_FIRST = re.compile(r"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]*),r=([!-+\--~]+)((?:,[A-Za-z]+=[^,]*)*))")
 """Authorization id; all that the proof covers; user; nonce; extensions."""
@@ -117,8 +120,9 @@ def scram(
     """
     hash_name = SCRAM_HASHES[mechanism]
     invalid = rules.invalid_credentials(mechanism)
-    first = CLIENT_FIRST.fullmatch((yield b"").decode(errors="replace"))
-    if first is None:
+    first_token = yield b""
+    first = CLIENT_FIRST.fullmatch(first_token.decode(errors="replace"))
+    if first is None or len(first_token) > FIRST_TOKEN_MAX_BYTES:
         raise invalid
     authorization_id, first_bare, sasl_name, client_nonce, extension_text = first.groups()
     extensions = dict(one.split("=", 1) for one in extension_text.split(",") if one)
@@ -181,6 +185,7 @@ def oauth_bearer(authentication: Authentication, validate: Validate, rules: Sasl
         except InvalidToken:
             refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
             response = refusal.encode()
+            del data, message  # the client may stay for minutes, and its token may be large
     authentication.claimed_user = bearer.name
     if message.authorization_id not in ("", bearer.name):
         raise AuthenticationFailed(
