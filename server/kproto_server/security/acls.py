@@ -7,6 +7,7 @@ Names and numbers are Kafka's. This module does no I/O.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -254,8 +255,9 @@ class Authorizer:
         denials = [acl for acl in own if acl.permission == Permission.DENY]
         if any(_is_wildcard(acl) for acl in denials):
             return False
+        denied = _DeniedNames(denials)
         return self._allows_without_acls or any(
-            acl.permission == Permission.ALLOW and (_is_wildcard(acl) or not _is_denied(acl, denials)) for acl in own
+            acl.permission == Permission.ALLOW and (_is_wildcard(acl) or not denied.has_all_of(acl)) for acl in own
         )
 
 
@@ -263,13 +265,30 @@ def _is_wildcard(acl: Acl) -> bool:
     return acl.pattern_type == PatternType.LITERAL and acl.name == WILDCARD
 
 
-def _is_denied(allowed: Acl, denials: list[Acl]) -> bool:
-    return any(
-        allowed.name.startswith(denial.name)
-        if denial.pattern_type == PatternType.PREFIXED
-        else denial.name == allowed.name and allowed.pattern_type == PatternType.LITERAL
-        for denial in denials
-    )
+class _DeniedNames:
+    """The names that some ACLs deny, and the prefixes of names.
+
+    The prefixes are sorted, and none begins with another one. So the last that is not behind a name is the only one
+    that the name may begin with.
+    """
+
+    __slots__ = ("_literal", "_prefixes")
+
+    def __init__(self, denials: list[Acl]) -> None:
+        self._literal: set[str] = {one.name for one in denials if one.pattern_type != PatternType.PREFIXED}
+        self._prefixes: list[str] = []
+        for prefix in sorted(one.name for one in denials if one.pattern_type == PatternType.PREFIXED):
+            if not self._has_prefix_of(prefix):
+                self._prefixes.append(prefix)
+
+    def has_all_of(self, allowed: Acl) -> bool:
+        """Return whether all names of an ACL's pattern are denied."""
+        is_literal = allowed.pattern_type == PatternType.LITERAL
+        return (is_literal and allowed.name in self._literal) or self._has_prefix_of(allowed.name)
+
+    def _has_prefix_of(self, name: str) -> bool:
+        index = bisect_right(self._prefixes, name)
+        return index > 0 and name.startswith(self._prefixes[index - 1])
 
 
 def parse_super_users(text: str) -> Iterator[str]:
