@@ -384,8 +384,8 @@ def test_tokens_are_not_compared_with_each_owner_of_a_request() -> None:
     """9000 owners and 1000 tokens held the broker for 5 s."""
 
     def steps(count: int) -> int:
-        nobody = tokens_of(*(f"nobody-{index}" for index in range(count)))
-        return sum(responses_to(broker_with_tokens(count), nobody, 3)[0])
+        strangers = tokens_of(*(f"stranger-{index}" for index in range(count)))
+        return sum(responses_to(broker_with_tokens(count), strangers, 3)[0])
 
     steps(1)  # loads code, and generates the codecs
     assert growth(steps) < GROWTH_MAX
