@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, FrameTooLarge
 from kproto.framing import FRAME_SIZE_MAX, FrameReader
 from kproto.headers import read_response, request_frame
 
@@ -44,6 +44,9 @@ class ClientConnection:
     def __init__(self, client_id: str | None = "", *, frame_size_max: int = FRAME_SIZE_MAX) -> None:
         self.client_id = client_id
         self._reader = FrameReader(frame_size_max)
+        self._frames: deque[bytes] = deque()
+        """Frames whose responses the caller has not taken."""
+        self._failure: FrameTooLarge | None = None
         self._next_correlation_id = 0
         self._expected: deque[tuple[int, int, int]] = deque()
 
@@ -67,14 +70,24 @@ class ClientConnection:
         return data
 
     def receive(self, data: bytes) -> Iterator[ReceivedResponse]:
-        """Accept the bytes of one read; yield the responses that they complete.
+        """Accept the bytes of one read; return an iterator of the responses that they complete.
+
+        Responses that the caller does not take come with the next call.
 
         Raises:
             DecodeError: while iterating: a response without a request, out of order, or not in its layout.
             FrameTooLarge: while iterating: a frame announces a negative size or one above the limit.
         """
         self._reader.feed(data)
-        for frame in self._reader.frames():
+        try:
+            self._frames.extend(self._reader.frames())
+        except FrameTooLarge as error:  # the frames before it are whole
+            self._failure = error
+        return self._responses()
+
+    def _responses(self) -> Iterator[ReceivedResponse]:
+        while self._frames:
+            frame = self._frames.popleft()
             if not self._expected:
                 raise DecodeError("ResponseHeader", 0, "a response, but no request expects one")
             expected, api_key, version = self._expected[0]
@@ -83,6 +96,8 @@ class ClientConnection:
                 raise DecodeError("ResponseHeader.correlation_id", 0, f"{correlation_id}, but {expected} is next")
             self._expected.popleft()
             yield ReceivedResponse(correlation_id, api_key, version, response)
+        if self._failure is not None:
+            raise self._failure
 
 
 def expects_response(request: Request) -> bool:

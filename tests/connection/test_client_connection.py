@@ -80,6 +80,24 @@ def test_responses_arrive_in_the_order_of_the_requests() -> None:
     assert client.in_flight == 0
 
 
+def test_responses_that_are_not_taken_come_with_the_next_call() -> None:
+    client = ClientConnection()
+    for _ in range(4):
+        client.send(HEARTBEAT, 0)
+    stream = b"".join(map(heartbeat_response, range(4)))
+    client.receive(stream[:5])
+    for event in client.receive(stream[5:]):
+        assert event.correlation_id == 0
+        break
+    assert client.in_flight == 3
+    client.receive(bytes.fromhex("ffffffff"))
+    events = client.receive(b"")
+    assert [next(events).correlation_id for _ in range(3)] == [1, 2, 3]
+    for rest in (events, client.receive(b"")):
+        with pytest.raises(FrameTooLarge):
+            next(rest)
+
+
 def test_a_request_without_a_response_is_not_in_flight() -> None:
     """BA-9."""
     client = ClientConnection()
