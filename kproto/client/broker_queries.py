@@ -49,7 +49,8 @@ class BrokerQueries:
 
     The object owns the clients of the queries: the first query creates one, which later queries use again; `close`
     closes them. A client is replaced after a query without a response: while brokers restart, a client may forget all
-    of them, and then it never connects again (librdkafka's issue 5301). The admin client needs no close.
+    of them, and then it never connects again (librdkafka's issue 5301). The admin client has no close: it ends when
+    nothing refers to it.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -68,8 +69,7 @@ class BrokerQueries:
         def run() -> None:
             failed: Consumer | None = None
             try:
-                if self._is_closed:
-                    raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is closed"))
+                self._check_open()
                 client = self._take_client()
                 try:
                     future.set_result(query(client, *args, **kwargs))
@@ -124,6 +124,14 @@ class BrokerQueries:
         for thread in (closer, *self._threads):
             thread.join(max(0.0, deadline - time.monotonic()))
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is closed"))
+
     def _take_client(self) -> Consumer:
         try:
             return self._clients.pop()
@@ -131,12 +139,18 @@ class BrokerQueries:
             return self._configuration.clients.query_consumer(self._configuration.for_queries())
 
     def _close_clients(self) -> None:
+        self._admin = None
         while self._clients:
             self._take_client().close()
 
     @property
     def admin(self) -> AdminClient:
-        """The admin client, created on first use."""
+        """The admin client, created on first use.
+
+        Raises:
+            KafkaException: the consumer is closed.
+        """
+        self._check_open()
         if self._admin is None:
             self._admin = self._configuration.clients.admin(self._configuration.for_connection())
         return self._admin

@@ -111,6 +111,8 @@ class CheckpointTopic:
 
     def _is_open(self) -> bool:
         if self._partition is None:
+            if self._queries.is_closed:  # commits while the consumer is being closed
+                return False
             if self._opening is None:
                 self._opening = Background(self._open(), OPEN_LIMIT_S)
             try:

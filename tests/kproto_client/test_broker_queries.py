@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +45,17 @@ def test_a_client_is_replaced_after_a_query_without_a_response(monkeypatch: pyte
         finally:
             queries.close()
         assert all(map(_is_closed, opened))
+
+
+def test_close_ends_the_admin_client() -> None:
+    """It has no close: the last reference ends it, without the garbage collector."""
+    settings = configuration.read({"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"})
+    queries = BrokerQueries(settings)
+    ended = weakref.ref(queries.admin)
+    queries.close()
+    assert ended() is None
+    with pytest.raises(KafkaException, match="the consumer is closed"):
+        _ = queries.admin
 
 
 def _is_closed(client: Consumer) -> bool:

@@ -165,7 +165,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def topic_without_broker(admin: FakeAdmin, event_cb: Callable[[Event], None] = print) -> CheckpointTopic:
-    queries = cast("BrokerQueries", SimpleNamespace(admin=admin))
+    queries = cast("BrokerQueries", SimpleNamespace(admin=admin, is_closed=False))
     config = {"group.id": "billing", "bootstrap.servers": "127.0.0.1:1"}
     configuration = read_configuration(config)
 
@@ -234,6 +234,17 @@ def test_a_topic_that_another_member_creates_is_awaited(clock: Clock, monkeypatc
     topic.serve()
     assert produced == [CHECKPOINT_TOPIC]
     assert events == []
+
+
+def test_the_topic_is_not_looked_up_after_the_queries_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    """Commits while the consumer is being closed may still write checkpoints."""
+    configuration = read_configuration({"group.id": "billing", "bootstrap.servers": "127.0.0.1:1"})
+    queries, events = BrokerQueries(configuration), list[Event]()
+    topic = CheckpointTopic(queries, configuration, events.append)
+    queries.close()
+    topic.write(("orders", 0), {0: CHECKPOINT})
+    topic.close()
+    assert (events, warnings(caplog)) == ([], [])
 
 
 def test_background_work_is_closed_at_its_limit(clock: Clock) -> None:
