@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import threading
@@ -125,6 +126,7 @@ def test_a_device_is_written_in_place_and_a_symbolic_link_stays_one(tmp_path: Pa
         (("{good}",), "kproto capture: give captures and a file for the connections of Kafka in them"),
         (("{good}", "--output", "-"), "kproto capture: --output can't be '-': give a file"),
         (("{log}", "--output", "{out}"), "kproto capture: can't read '{log}': no pcap or pcapng file"),
+        (("{cut}", "--output", "{out}"), "kproto capture: can't read '{cut}': not a whole gzip file"),
         (("missing", "--output", "{out}"), "kproto capture: can't read 'missing': No such file or directory"),
         (("{ssh}", "--output", "{out}"), "kproto capture: no connection of Kafka in '{ssh}'"),
         (("{tls}", "--output", "{out}"), "kproto capture: no connection of Kafka without TLS in '{tls}'"),
@@ -144,10 +146,11 @@ def test_mistakes_are_one_line_and_leave_no_file(
 ) -> None:
     good = write(tmp_path, "all.pcap")
     names = {"good": good, "folder": tmp_path / "folder", "out": tmp_path / "folder" / "out.pcap"}
-    names |= {name: tmp_path / name for name in ("log", "ssh", "tls")}
+    names |= {name: tmp_path / name for name in ("log", "ssh", "tls")} | {"cut": tmp_path / "cut.pcap.gz"}
     names["folder"].mkdir()
     names["log"].write_text("[2026-11-23] INFO started")
     names["ssh"].write_bytes(pcap(captured(tmp_path, lambda each: each.sent(b"SSH-2.0"))))
+    names["cut"].write_bytes(gzip.compress(good.read_bytes())[:-20])
     names["tls"].write_bytes(pcap(captured(tmp_path, lambda each: each.sent(b"\x16\x03\x01" + bytes(60)))))
     assert cli.main(["capture", *(word.format(**names) for word in words)]) == 2
     out, err = capsys.readouterr()

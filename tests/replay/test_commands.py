@@ -6,6 +6,7 @@ of both are compared.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -184,6 +185,8 @@ def test_a_response_that_does_not_come_differs(tmp_path: Path, capsys: pytest.Ca
         ),
         (("diff", "{good}"), "kproto diff: give two captures: A B"),
         (("diff", "{good}", "{ssh}"), "kproto diff: no response of Kafka in '{ssh}'"),
+        (("replay", "{cut}", "b:1"), "kproto replay: can't read '{cut}': not a whole gzip file"),
+        (("diff", "{good}", "{cut}"), "kproto diff: can't read '{cut}': not a whole gzip file"),
         (("diff", "{good}", "{log}"), "kproto diff: can't read '{log}': no pcap or pcapng file"),
     ],
 )
@@ -193,8 +196,11 @@ def test_mistakes_are_one_line(
     log, ssh = tmp_path / "log", tmp_path / "ssh.pcap"
     log.write_text("[2026-11-23] INFO started")
     ssh.write_bytes(pcap(captured(tmp_path, lambda each: each.sent(b"SSH-2.0"))))
+    cut = tmp_path / "cut.pcap.gz"
+    cut.write_bytes(gzip.compress(ssh.read_bytes())[:-20])
     with reserve("127.0.0.1", 0) as sock:
-        names = {"good": heartbeats(tmp_path, 0), "log": log, "ssh": ssh, "gone": f"127.0.0.1:{sock.getsockname()[1]}"}
+        gone = f"127.0.0.1:{sock.getsockname()[1]}"
+        names = {"good": heartbeats(tmp_path, 0), "log": log, "ssh": ssh, "cut": cut, "gone": gone}
         assert cli.main([word.format(**names) for word in words]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

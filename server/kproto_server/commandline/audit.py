@@ -5,10 +5,8 @@ Exit codes: those of the report; 2 for a file that cannot be read or has no requ
 
 from __future__ import annotations
 
-import gzip
 import os
 import sys
-import zlib
 from typing import TYPE_CHECKING, cast
 
 from kproto_server.audit.metrics import is_metrics
@@ -115,8 +113,6 @@ def _read(path: str, sources: Sources, advance: Callable[[int], None], *, needs_
                 _read_log(path, stream, sources.log, needs_release=needs_release)
     except (BadCapture, BadReport) as error:
         raise AUDIT.error(f"can't read {path!r}: {error}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise AUDIT.error(f"can't read {path!r}: not a whole gzip file ({error})") from None
     except OSError as error:
         raise AUDIT.error(f"can't read {path!r}: {error.strerror or error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +23,9 @@ def opened(path: str, advance: Callable[[int], None]) -> Iterator[io.BufferedRea
 
     Args:
         advance: takes the number of bytes of each read of the file.
+
+    Raises:
+        OSError: it cannot be read; also while reading, if a compressed file is damaged.
     """
     if path == STANDARD_INPUT:
         yield cast("io.BufferedReader", sys.stdin.buffer)
@@ -30,7 +34,10 @@ def opened(path: str, advance: Callable[[int], None]) -> Iterator[io.BufferedRea
         counted = _Counted(cast("BinaryIO", raw), advance)
         if path.endswith(".gz"):
             with gzip.GzipFile(fileobj=io.BufferedReader(counted, READ_BYTES)) as content:
-                yield io.BufferedReader(cast("io.RawIOBase", content), READ_BYTES)
+                try:
+                    yield io.BufferedReader(cast("io.RawIOBase", content), READ_BYTES)
+                except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                    raise OSError(f"not a whole gzip file ({error})") from None
         else:
             yield io.BufferedReader(counted, READ_BYTES)
 
