@@ -119,6 +119,12 @@ def test_a_taken_port_raises_cannot_listen_and_leaves_no_thread_and_no_descripto
         assert topic_names(client) == set(), "it starts when the port is free"
 
 
+def test_what_is_no_host_name_raises_cannot_listen() -> None:
+    """As an argument that is not UTF-8."""
+    with pytest.raises(CannotListen, match=r"can't listen on .*: it is no host name; "):
+        Broker(host="\udcff").start()
+
+
 def test_a_failure_at_start_is_raised_and_leaves_no_thread_and_no_descriptor(
     threads: Threads, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -141,6 +141,8 @@ def test_the_list() -> None:
         ([], "kproto conform: no command given: use client or broker, see kproto conform --help"),
         (["nothing"], "kproto conform: no command 'nothing': use client or broker, see kproto conform --help"),
         (["broker"], "kproto conform broker: give the broker's address: HOST:PORT"),
+        (["broker", "b"], "kproto conform broker: the broker can't be 'b': write HOST:PORT"),
+        (["broker", "a..b:1"], "kproto conform broker: the broker can't be 'a..b:1': 'a..b' is no host name"),
         (["client"], "kproto conform client: give the client's command: -- COMMAND [ARGUMENT ...]"),
         (
             ["client", "--only", "x", "--", "y"],

@@ -173,6 +173,7 @@ def test_a_response_that_does_not_come_differs(tmp_path: Path, capsys: pytest.Ca
         (("replay",), "kproto replay: give a capture and a broker: FILE HOST:PORT"),
         (("replay", "a"), "kproto replay: give a capture and a broker: FILE HOST:PORT"),
         (("replay", "{good}", "b"), "kproto replay: the broker can't be 'b': write HOST:PORT"),
+        (("replay", "{good}", "a..b:1"), "kproto replay: the broker can't be 'a..b:1': 'a..b' is no host name"),
         (("replay", "missing.pcap", "b:1"), "kproto replay: can't read 'missing.pcap': No such file or directory"),
         (("replay", "{log}", "b:1"), "kproto replay: can't read '{log}': no pcap or pcapng file"),
         (("replay", "{ssh}", "b:1"), "kproto replay: no connection of Kafka in '{ssh}'"),

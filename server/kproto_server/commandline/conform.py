@@ -13,6 +13,7 @@ from pathlib import Path
 from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
 from kproto_server.commandline.output import write
+from kproto_server.commandline.parsing import address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ BAD = 1
 TIMEOUT_S = 30
 TIMEOUT_MAX_S = 3600
 JOBS_MAX = 64
-PORTS = 1 << 16
 FAIL_ON = ("fail", "degraded")
 SUFFIXES = (".html", ".json", ".svg", ".xml")
 
@@ -135,9 +135,9 @@ def _broker(arguments: Sequence[str]) -> int:
     if "--list" in given:
         write(sys.stdout, "".join(f"{each.name}\n    {each.text}\n    {each.shown_reference}\n" for each in cases))
         return 0
-    host, _, port = rest[0].rpartition(":") if len(rest) == 1 else ("", "", "")
-    if not host or not port.isdecimal() or not 0 < int(port) < PORTS:
+    if len(rest) != 1:
         raise BROKER.error("give the broker's address: HOST:PORT")
+    host, port = address(BROKER, "the broker", rest[0], "HOST:PORT")
     release = given["--as"][-1] if "--as" in given else None
     if release is not None and release not in expectations():
         raise BROKER.error(f"--as can't be {release!r}: use one of {', '.join(expectations())}")
@@ -147,7 +147,7 @@ def _broker(arguments: Sequence[str]) -> int:
     baseline = _baseline(given["--baseline"][-1], BROKER) if "--baseline" in given else {}
     paths = [_report_path(path, BROKER) for path in given.get("--report", [])]
     try:
-        report = run_on_broker(cases, host.strip("[]"), int(port), release=release, timeout_s=timeout_s)
+        report = run_on_broker(cases, host, port, release=release, timeout_s=timeout_s)
     except BrokerNotUsable as error:
         raise BROKER.error(str(error)) from None
     return _show(report, given, paths, Grade.FAIL, baseline)

@@ -190,6 +190,10 @@ def address(command: Command, name: str, text: str, form: str) -> tuple[str, int
     host, _, port = text.rpartition(":")
     if not host or (":" in host) != (host[0] == "[" and host[-1] == "]"):
         raise command.error(f"{name} can't be {text!r}: write {form}")
+    try:
+        host.encode("idna")  # as the resolver does
+    except UnicodeError:
+        raise command.error(f"{name} can't be {text!r}: {host!r} is no host name") from None
     return host.strip("[]"), whole_number(command, name, port, 1, PORT_MAX)
 
 

@@ -16,7 +16,7 @@ def reserve(host: str, port: int) -> socket.socket:
     A stopped broker keeps its address this way: clients are refused, and no other process can take the address.
 
     Raises:
-        OSError: the address is in use or does not belong to this machine.
+        OSError: the address is in use, does not belong to this machine, or is no host name.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -24,6 +24,9 @@ def reserve(host: str, port: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.setblocking(False)
+    except (TypeError, UnicodeError):  # IDNA refuses it
+        sock.close()
+        raise OSError("it is no host name") from None
     except BaseException:
         sock.close()
         raise

@@ -57,6 +57,8 @@ async def connect(address: Address, tls: ssl.SSLContext | None = None) -> socket
     with trio.move_on_after(CONNECT_LIMIT_S):
         try:
             stream = await trio.open_tcp_stream(host, port)
+        except UnicodeError:  # of IDNA 2008, which refuses more than the resolver
+            reason = "it is no host name"
         except OSError as error:
             cause = error.__cause__  # of several addresses, the reasons are in a group
             while isinstance(cause, BaseExceptionGroup):
