@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.errors import DecodeError
 from kproto.logs.locations import open_file
 from kproto.records.batch_header import LOG_OVERHEAD
-from kproto.records.batches import batch_size, first_offset, read_batch
+from kproto.records.batches import SIZE_MIN, batch_size, first_offset, read_batch
+from kproto.records.segment import BATCH_SIZE_MAX
 from kproto.records.segment_files import INDEX_ENTRY_SIZE, INDEX_SUFFIX, LOG_SUFFIX, index_entry
 
 if TYPE_CHECKING:
@@ -82,8 +83,11 @@ def position_of(segment: SegmentFile, file: LogFile, offset: int) -> int:
     head = file.pread(LOG_OVERHEAD, position)
     if len(head) < LOG_OVERHEAD or not segment.base_offset <= first_offset(head, 0) <= offset:
         return 0
+    size = batch_size(head)
+    if not SIZE_MIN <= size <= BATCH_SIZE_MAX:
+        return 0
     try:
-        found = read_batch(file.pread(LOG_OVERHEAD + batch_size(head), position))
+        found = read_batch(file.pread(LOG_OVERHEAD + size, position))
     except DecodeError:
         return 0
     return 0 if found is None else position
