@@ -84,6 +84,8 @@ def read_rules(path: str) -> Rules:
         found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise RulesError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise RulesError(f"{path}: nested too deeply") from None
     if not isinstance(found, dict):
         raise RulesError(f"{path}: not a mapping of rules like lag_more_than: 1000")
     values = {name: _checked(path, name, value) for name, value in found.items()}

@@ -73,6 +73,7 @@ def test_python_reads_the_same_file(file: Path) -> None:
         ("- close\n", "fault rule 1: a rule has lines NAME: VALUE, not 'close'"),
         ("- api: [\n", "line 2: "),
         ("- api: \x01\n", "no YAML: "),
+        ("[" * 5000, "it is nested too deeply"),
         ("- network: {latency: 1}\n", "fault rule 1: network has no 'latency': it has node_id, latency_ms, "),
         ("- network: {node_id: 2, refuse: true}\n", "fault rule 1: node 2 does not exist: "),
         ("- network: {node_id: []}\n", "fault rule 1: node_id is a number"),

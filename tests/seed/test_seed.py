@@ -184,6 +184,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     [
         ("topics: [", "line 1: "),
         ("topics:\n  a:\n  a:\n", "line 2: 'a' is there twice"),
+        ("[" * 5000, "it is nested too deeply"),
         ("- topics\n", "seed: it has lines NAME: VALUE, not ['topics']"),
     ],
 )

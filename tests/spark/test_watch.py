@@ -94,6 +94,7 @@ def test_findings_as_json_metrics_and_one_line(tmp_path: Path, capsys: pytest.Ca
         ("kafka_version: 2.0", 'kafka_version: 2.0 is not a version in quotes, like "2.0"'),
         ("- lag", "not a mapping of rules like lag_more_than: 1000"),
         ("a: [", "not YAML: "),
+        ("[" * 5000, "nested too deeply"),
     ],
 )
 def test_wrong_rules_are_one_line(rules: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ def read_yaml(path: str) -> Any:
         raise UsageError(f"{path}: line {line}: {error.problem or error.context}") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise UsageError(f"{path}: it is nested too deeply") from None
 
 
 def _loader() -> Any:
