@@ -21,6 +21,8 @@ UNFINISHED_SUFFIXES = (".cleaned", ".swap")
 NAME_DIGITS = 20
 INDEX_ENTRY_SIZE, TIME_INDEX_ENTRY_SIZE = 8, 12
 CHECKPOINT_VERSION = 0
+NUMBER_DIGITS_MAX = 19
+"""Digits of the largest int64."""
 
 
 class IndexEntry(NamedTuple):
@@ -136,4 +138,4 @@ def _checkpoint_lines(text: str, name: str) -> list[tuple[int, str]]:
 
 
 def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit()
+    return word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX

@@ -101,6 +101,8 @@ class TestLeaderEpochs:
             ("0\n2\n0 0\n", 2, "'2' lines announced, there are 1"),
             ("0\n1\n0\n", 3, "'0' is not an epoch and an offset"),
             ("0\n1\n0 x\n", 3, "'0 x' is not an epoch and an offset"),
+            (f"0\n1\n0 {10**19}\n", 3, f"'0 {10**19}' is not an epoch and an offset"),
+            (f"0\n1\n{'9' * 5000} 0\n", 3, f"{'9' * 5000 + ' 0'!r} is not an epoch and an offset"),
             ("0\n2\n1 0\n1 5\n", 4, "epoch 1 from offset 5 is out of order"),
             ("0\n2\n1 5\n2 4\n", 4, "epoch 2 from offset 4 is out of order"),
         ],
@@ -117,3 +119,5 @@ def test_partitions_in_the_checkpoint_of_a_log_dir() -> None:
     assert partitions_in_checkpoint(text, "nowhere") == set()
     with pytest.raises(DecodeError, match="is not a topic, a partition and an offset"):
         partitions_in_checkpoint("0\n1\nt 1\n", "t")
+    with pytest.raises(DecodeError, match="is not a topic, a partition and an offset"):
+        partitions_in_checkpoint(f"0\n1\nt 1 {'9' * 5000}\n", "t")
