@@ -247,15 +247,18 @@ def build_record_batch(
         MissingPackage: the compression needs a package that is not installed.
     """
     records = list(records)
-    if base_offset is None:
-        base_offset = records[0].offset if records else 0
-    if last_offset is None:
-        last_offset = max(last_record_offset(records, base_offset), base_offset)
-    if base_timestamp is None:
-        base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
-    if max_timestamp is None:
-        max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
-    _check_offsets(records, base_offset, last_offset)
+    try:
+        if base_offset is None:
+            base_offset = records[0].offset if records else 0
+        if last_offset is None:
+            last_offset = max(last_record_offset(records, base_offset), base_offset)
+        if base_timestamp is None:
+            base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
+        if max_timestamp is None:
+            max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+        _check_offsets(records, base_offset, last_offset)
+    except TypeError:
+        raise EncodeError("records", "an offset or a timestamp is no number") from None
     header = RecordBatchHeader(
         base_offset=base_offset,
         batch_length=0,

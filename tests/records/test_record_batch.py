@@ -269,6 +269,14 @@ def test_offsets_must_rise_within_the_batch(offsets: list[int], base: int | None
         build_record_batch(records, base_offset=base, last_offset=last)
 
 
+@pytest.mark.parametrize("record", [Record(b"a", b"", (), 0, None), Record(b"a", b"", (), None, 1)])  # type: ignore[arg-type]
+def test_offsets_and_timestamps_are_numbers(record: Record) -> None:
+    first = Record(b"a", b"", (), 0, 0)
+    for records in ([record], [first, record], [record, first]):
+        with pytest.raises(EncodeError):
+            build_record_batch(records)
+
+
 @pytest.mark.parametrize(
     "record",
     [
