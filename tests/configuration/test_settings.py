@@ -102,14 +102,13 @@ def test_an_impossible_value_is_refused_in_one_line(name: str, value: str, why: 
             "offset.retention.minutes",
             "no broker setting 'offset.retention.minutes': did you mean offsets.retention.minutes?",
         ),
-        ("zz", "no broker setting 'zz': kproto acts on "),
+        ("zz", "no broker setting 'zz': check its spelling in Kafka's documentation of broker configs"),
     ],
 )
 def test_an_unknown_name_is_refused_in_one_line(name: str, why: str) -> None:
     with pytest.raises(SettingError) as refused:
         Settings.from_mapping({name: "1"})
-    assert str(refused.value).startswith(why)
-    assert "\n" not in str(refused.value)
+    assert str(refused.value) == why
 
 
 def test_a_setting_without_effect_is_accepted_only_at_its_default() -> None:

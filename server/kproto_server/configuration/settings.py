@@ -401,7 +401,6 @@ def _check_codec(codec: int) -> None:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches  # only for this error
 
-    known = [setting.name for setting in SETTINGS.values() if setting.acts]
     close = get_close_matches(name, SETTINGS, n=1)
-    advice = f"did you mean {close[0]}?" if close else f"kproto acts on {', '.join(known)}"
+    advice = f"did you mean {close[0]}?" if close else "check its spelling in Kafka's documentation of broker configs"
     return f"no broker setting {name!r}: {advice}"
