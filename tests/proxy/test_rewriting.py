@@ -106,6 +106,18 @@ def test_a_version_that_is_not_known_passes_and_the_log_says_so(
     ]
 
 
+@pytest.mark.parametrize(("api_key", "version"), [*UNKNOWN, (3, 1)])
+def test_the_log_has_nothing_of_exchanges_that_are_not_relayed(
+    api_key: int, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those of a capture, for example: here of a version that is not known, and of a damaged response."""
+    exchanges = new_exchanges()
+    exchanges.address_of = None
+    exchanges.requests.feed(raw(api_key, version, 7, b"\0\0\1\0\1"))
+    assert b"".join(exchanges.responses.feed(b"\0\0\0\6\0\0\0\7no"))
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("address", [("", -1), ("", 0), ("broker", -1)])
 def test_a_coordinator_that_is_not_known_stays(address: tuple[str, int]) -> None:
     cls: Any = registry.response_class(FIND_COORDINATOR)

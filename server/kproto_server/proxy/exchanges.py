@@ -309,8 +309,8 @@ class Responses(Cutter[Never]):
             self.keep(request, beginning, is_whole=False)
         if request is not None and request.faulted is not None:
             request.faulted.received(None)
-        if request is not None and request.api_key in BROKER_ARRAYS and request.is_read:
-            _warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
+        if request is not None and request.is_read:
+            self._warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
 
     def whole(self, frame: bytes) -> bytes:
         request = self._take(frame)
@@ -332,14 +332,12 @@ class Responses(Cutter[Never]):
     def _changed(self, frame: bytes, request: Pending) -> bytes:
         """Return a response as the client gets it, with the proxy's addresses."""
         if not request.is_read:
-            if request.api_key in BROKER_ARRAYS:
-                _warn(request, "kproto does not know the version")
+            self._warn(request, "kproto does not know the version")
             return frame
         try:
             return self._read(frame, request)
         except ProtocolError as error:
-            if request.api_key in BROKER_ARRAYS:
-                _warn(request, str(error))
+            self._warn(request, str(error))
             return frame
 
     def _note_token(self, request: Pending | None, beginning: bytes) -> None:
@@ -406,11 +404,12 @@ class Responses(Cutter[Never]):
         else:
             exchanges.former_login = exchanges.info.seen_login = login
 
-
-def _warn(request: Pending, reason: str) -> None:
-    logger.warning(
-        "the response to %s v%d passes with the addresses of brokers: %s",
-        APIS[request.api_key],
-        request.api_version,
-        reason,
-    )
+    def _warn(self, request: Pending, reason: str) -> None:
+        """Say that a response keeps addresses which the proxy was to replace."""
+        if request.api_key in BROKER_ARRAYS and self._exchanges.address_of is not None:
+            logger.warning(
+                "the response to %s v%d passes with the addresses of brokers: %s",
+                APIS[request.api_key],
+                request.api_version,
+                reason,
+            )
