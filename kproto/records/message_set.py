@@ -188,6 +188,19 @@ def read_legacy_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
     return LegacyBatch(message, end - position), end
 
 
+def has_legacy_layout(data: bytes, position: int, end: int) -> bool:
+    """Whether key and value of a message of magic 0 or 1 end where its size says, without a copy of them."""
+    magic = data[position + MAGIC_POSITION]
+    key_end = position + _HEAD_SIZES[magic]
+    if key_end + VALUE_SIZE_BYTES > end:
+        return False
+    key_size: int = _read_head[magic](data, position)[-1]
+    key_end += max(key_size, 0)
+    value_start = key_end + VALUE_SIZE_BYTES
+    value_size = int.from_bytes(data[key_end:value_start], "big", signed=True)
+    return value_start + max(value_size, 0) == end
+
+
 def read_plain_messages(data: bytes, magic: int, *, count_max: int = UNLIMITED) -> tuple[list[Record], int]:
     """Return the records of the first uncompressed messages of a message set, and the position after them.
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+
 import pytest
 
 from kproto.errors import DecodeError
+from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD
+from kproto.records.batches import Batch, read_batch, read_batches
 from kproto.records.message_set import build_message_set
-from kproto.records.record_batch import build_record_batch
-from kproto.records.segment import torn_beginning, whole_batch_within
+from kproto.records.record_batch import build_record_batch, read_header
+from kproto.records.segment import CHECKS_MAX, torn_beginning, whole_batch_within
 from kproto.records.segment_files import (
     IndexEntry,
     LeaderEpochs,
@@ -57,6 +63,65 @@ def test_a_batch_with_a_size_that_is_too_large_is_not_torn() -> None:
     old = build_message_set([commit(1)], magic=1)
     assert whole_batch_within(larger + old, 0) == len(first)
     assert whole_batch_within(larger + second[:-1], 0) is None
+
+
+def found_by_reading(rest: bytes, next_offset: int) -> int | None:
+    """Return the position of the first whole batch, by an attempt to read one at each position."""
+    high = (next_offset >> 32).to_bytes(4, "big")
+    for position in range(1, len(rest)):
+        if rest[position : position + 4] != high:
+            continue
+        with suppress(DecodeError):
+            found = read_batch(rest, position)
+            if found is not None and found[0].last_offset >= next_offset:
+                return position
+    return None
+
+
+@pytest.mark.parametrize("release", ["2.0.1", "4.4.0"])
+def test_batches_of_brokers_are_found_within_others(release: str) -> None:
+    """The sizes of their first batches are too large, or their ends are missing."""
+    compared = 0
+    for path in sorted(golden_log(release).rglob("*.log")):
+        data = path.read_bytes()[:20_000]
+        for batch, position in with_positions(data):
+            larger = data[position : position + 8] + b"\5\0\0\0" + data[position + 12 :]
+            for rest in (larger, larger[: batch.size], larger[: batch.size + 40], data[position + 1 :]):
+                expected = found_by_reading(rest, batch.last_offset)
+                assert whole_batch_within(rest, batch.last_offset) in (expected, 0)
+                compared += expected is not None
+    assert compared > 20
+
+
+def with_positions(data: bytes) -> Iterator[tuple[Batch, int]]:
+    position = 0
+    for batch in islice(read_batches(data), 12):
+        yield batch, position
+        position += batch.size
+
+
+def test_zeros_after_a_torn_batch_are_no_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr("kproto.records.segment.batch_end", lambda data, position: tried.append(position))
+    assert whole_batch_within(build_record_batch([commit(0)])[:70] + bytes(100_000), 0) is None
+    assert len(tried) < 50
+
+
+def test_the_checksums_of_large_candidates_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these headers announces everything up to the end."""
+    checked: list[int] = []
+
+    def checksum(data: bytes) -> int:
+        checked.append(len(data))
+        return 0
+
+    count = 500
+    header = read_header(build_record_batch([commit(0)]))
+    sizes = [HEADER_SIZE * (count - number) - LOG_OVERHEAD for number in range(count)]
+    rest = b"".join(header.replace(batch_length=size, crc=1).encode(2) for size in sizes)
+    monkeypatch.setattr("kproto.records.record_batch.crc32c", checksum)
+    assert whole_batch_within(rest, 0) is None
+    assert CHECKS_MAX - 1 < sum(checked) / len(rest) <= CHECKS_MAX
 
 
 def test_segment_names() -> None:
