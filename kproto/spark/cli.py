@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kproto import output_file
 from kproto.errors import CommandLineError
 from kproto.logs.locations import listings_kept
 from kproto.spark.arguments import SPARK_PROGRAM, parse
@@ -129,12 +130,16 @@ def _check_client_settings(options: Namespace) -> None:
 
 def _check_output(options: Namespace, output: Path) -> None:
     command, form = options.program.of(options.job), options.format
+    if not options.output:
+        raise CommandLineError(f"{command}: the name of the output is empty")
     if form == "parquet" and options.job != "tables" and output.exists():
         raise CommandLineError(f"{command}: {output} exists already")
     if form == "parquet" and output.is_file():
         raise CommandLineError(f"{command}: {output} is a file")
     if form != "parquet" and not output.parent.is_dir():
         raise CommandLineError(f"{command}: {output.parent}: no such directory")
+    if form != "parquet" and output.is_dir():
+        raise CommandLineError(f"{command}: {output} is a directory")
 
 
 def _run(options: Namespace, progress: Progress) -> int:
@@ -312,10 +317,7 @@ def _watch(spark: SparkSession, options: Namespace) -> int:
     elif is_remote(options.output):
         write_text(options.output, text)
     else:  # in one rename: a textfile collector may read it at any time
-        output = Path(options.output)
-        beside = output.with_name(f"{output.name}.part")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(output)
+        output_file.write(options.output, text)
     return FOUND if found else 0
 
 

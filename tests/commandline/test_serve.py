@@ -109,7 +109,8 @@ def test_a_port_file_that_cannot_be_written_ends_the_broker_with_one_line(tmp_pa
     folder.mkdir()
     hook = f"""
 import os, sys
-from kproto_server.commandline import cli, output_file
+from kproto import output_file
+from kproto_server.commandline import cli
 write = output_file.write
 def write_without_folder(path, text, **options):
     os.rmdir({str(folder)!r})

@@ -127,6 +127,27 @@ def test_damage_leaves_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert [entry.name for entry in tmp_path.iterdir()] == ["4.4.0"]
 
 
+def test_devices_and_links_stay_what_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    device, target, link = tmp_path / "device.arrow", tmp_path / "target.parquet", tmp_path / "link.parquet"
+    device.symlink_to("/dev/null")
+    link.symlink_to(target)
+    for output in (device, link):
+        assert outcome(capsys, "export", GOLDEN, "--output", output)[0] == 0
+        assert output.is_symlink()
+    assert Path("/dev/null").is_char_device()
+    assert pq.read_table(target).num_rows > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["device.arrow", "link.parquet", "target.parquet"]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_a_directory_is_no_output(capsys: pytest.CaptureFixture[str], tmp_path: Path, ending: str) -> None:
+    output = tmp_path / f"x{ending}"
+    output.mkdir()
+    line = f"kproto log export: can't read '{output}': Is a directory\n"
+    assert outcome(capsys, "export", GOLDEN, "--output", output) == (2, "", line)
+    assert [path.name for path in tmp_path.iterdir()] == [output.name]
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -136,7 +157,7 @@ def test_damage_leaves_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Pat
             ["--output", "x.parquet", "--table", "rates"],
             "--table can't be 'rates': use commits or group_metadata or log_batches or latest or share_states",
         ),
-        (["--output", "/no/such/x.parquet"], "can't read '/no/such/x.parquet.part': No such file or directory"),
+        (["--output", "/no/such/x.parquet"], "can't read '/no/such/x.parquet': No such file or directory"),
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +84,43 @@ def test_findings_as_json_metrics_and_one_line(tmp_path: Path, capsys: pytest.Ca
     assert 'kproto_lag_offsets{group=""} 293' in lines
     assert lines.count("# TYPE kproto_lag_offsets gauge") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kproto.prom", "rules.yaml"]
+
+
+def test_devices_and_links_stay_what_they_are(tmp_path: Path) -> None:
+    device, target, link = tmp_path / "device", tmp_path / "target.prom", tmp_path / "link.prom"
+    device.symlink_to("/dev/null")
+    link.symlink_to(target)
+    for output in (device, link):
+        assert watch(RETENTIONS, RETENTION_RULES, tmp_path, "-o", str(output)) == 1
+        assert output.is_symlink()
+    assert Path("/dev/null").is_char_device()
+    assert target.read_text().startswith("expiring: a-day")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["device", "link.prom", "rules.yaml", "target.prom"]
+
+
+def test_a_pipe_is_written_in_place(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert watch(RETENTIONS, RETENTION_RULES, tmp_path, "-o", str(pipe)) == 1
+        assert os.read(reader, 10_000).startswith(b"expiring: a-day")
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    output = tmp_path / "kproto.prom"
+    assert watch(RETENTIONS, None, tmp_path, "-o", str(output)) == 2
+    assert capsys.readouterr().err == f"kproto.spark: [Errno 28] No space left on device: '{output}'\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from kproto.output_file import completed
 from kproto_server.commandline.broker_settings import last
 from kproto_server.commandline.commands import CAPTURE
 from kproto_server.commandline.output import write
-from kproto_server.commandline.output_file import completed
 from kproto_server.commandline.replay import read_capture
 from kproto_server.commandline.source_files import STANDARD_INPUT
 from kproto_server.replay.extracting import CannotWrite, Extraction

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from kproto_server.commandline import output_file
+from kproto import output_file
 from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
 from kproto_server.commandline.output import write
 from kproto_server.commandline.parsing import address

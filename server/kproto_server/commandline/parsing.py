@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kproto_server.commandline import output_file
+from kproto import output_file
 from kproto_server.commandline.arguments import Command, whole_number
 from kproto_server.commandline.broker_settings import Configuration, checked, configuration, last
 from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, PROXY, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE

@@ -10,9 +10,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from kproto import output_file
 from kproto_server.capture.packet_files import BadCapture
 from kproto_server.capture.writer import CaptureFile
-from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import whole_number
 from kproto_server.commandline.broker_settings import last
 from kproto_server.commandline.commands import DIFF, REPLAY

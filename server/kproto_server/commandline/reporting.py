@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kproto_server.commandline import output_file
+from kproto import output_file
 from kproto_server.commandline.options import STANDARD_OUTPUT
 from kproto_server.commandline.output import write
 from kproto_server.report import files, text

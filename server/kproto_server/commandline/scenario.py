@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline import output_file
+from kproto import output_file
 from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
 from kproto_server.commandline.output import write
 

@@ -12,8 +12,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from kproto import output_file
 from kproto.errors import UsageError
-from kproto_server.commandline import output_file
 from kproto_server.commandline.output import write
 from kproto_server.configuration.listeners import bracketed
 from kproto_server.network.descriptors import raise_limit

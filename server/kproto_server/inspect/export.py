@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from kproto.arrow.reading import RangeReader
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, SHARE_STATES
 from kproto.logs.files import find_partitions
 from kproto.logs.ranges import OffsetRange
+from kproto.output_file import completed
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from kproto_server.inspect.directory import with_number
 from kproto_server.inspect.share_states import share_state_rows
@@ -61,7 +61,7 @@ def export(path: str, table: str, partition: int | None, output: str, note: Noti
         OSError: a file cannot be read or written.
     """
     logs = with_number(find_partitions(path, TOPICS.get(table, (OFFSETS_TOPIC,))), path, partition)
-    with _writer(Path(output), TABLES[table].arrow()) as writer:
+    with _writer(output, TABLES[table].arrow()) as writer:
         rows = 0
         for batch in _rows(logs, table, note):
             writer.write_batch(batch)
@@ -93,16 +93,10 @@ def _rows(logs: list[PartitionDirectory], table: str, note: Notify) -> Iterator[
 
 
 @contextmanager
-def _writer(output: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pa.RecordBatchFileWriter]:
-    """Write to a file beside ``output``, and rename it when it is complete."""
-    beside = output.with_name(f"{output.name}.part")
-    with open(beside, "wb") as file:  # opened here, so that an error names the file
-        try:
-            is_parquet = output.suffix == PARQUET
-            made = pq.ParquetWriter(file, schema, compression="zstd") if is_parquet else pa.ipc.new_file(file, schema)
-            with made as writer:
-                yield writer
-        except BaseException:
-            beside.unlink()
-            raise
-    beside.replace(output)
+def _writer(output: str, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pa.RecordBatchFileWriter]:
+    """Write to a file that gets its name when it is complete; to a pipe or a device in place."""
+    with completed(output) as path, open(path, "wb") as file:  # opened here, so that an error names the file
+        is_parquet = output.endswith(PARQUET)
+        made = pq.ParquetWriter(file, schema, compression="zstd") if is_parquet else pa.ipc.new_file(file, schema)
+        with made as writer:
+            yield writer

@@ -65,6 +65,9 @@ def completed(path: str) -> Iterator[str]:
     try:
         yield partial
         os.replace(partial, target)
+    except OSError as error:
+        _name(error, partial, path)
+        raise
     finally:
         if os.path.exists(partial):
             os.remove(partial)
@@ -103,10 +106,18 @@ def _with_partial(path: str, text: str, finish: Callable[[str], object], *, is_p
     try:
         _write_in_place(partial, text, is_private=is_private)
         finish(partial)
-    except OSError:
+    except OSError as error:
         if os.path.exists(partial):
             os.remove(partial)
+        _name(error, partial, path)
         raise
+
+
+def _name(error: OSError, partial: str, path: str) -> None:
+    """Let an error that names the file beside a file name that file: the user gave its name."""
+    if error.filename == partial:
+        error.filename = path
+        del error.filename2
 
 
 def _partial_name(path: str) -> str:
