@@ -218,9 +218,9 @@ def _time(text: str) -> datetime | None:
         return datetime.now(UTC)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # in UTC, it may be before the first year
         raise argparse.ArgumentTypeError(f"{text!r} is neither {END} nor now nor like 2026-11-21T09:30:00") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _kafka_version(text: str) -> str:

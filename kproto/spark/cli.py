@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from contextlib import ExitStack
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None, program: Program = SPARK_PROGRA
         options = parse(sys.argv[1:] if arguments is None else arguments, program)
         with listings_kept(), watched(lambda line: _print_line(f"{program.name}: {line}")) as progress:
             progress.doing(lambda: f"{options.job}: looking at the input")
+            if options.output is None:
+                _check_standard_output(options)
             _check(options)
             return _run(options, progress)
     except CommandLineError as error:
@@ -76,7 +79,15 @@ def _print_line(line: str) -> None:
         if java is not None:
             java.java.lang.System.err.println(line)
             return
-    print(line, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # else print writes to standard output
+        print(line, file=sys.stderr, flush=True)
+
+
+def _check_standard_output(options: Namespace) -> None:
+    if sys.stdout is None:  # Python's value for a standard stream that was closed before the start
+        raise CommandLineError(f"{options.program.of(options.job)}: standard output is closed: give -o FILE")
+    if isinstance(sys.stdout, TextIOWrapper):  # the encoding of the terminal may lack characters of group ids
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _check(options: Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from kproto.errors import NoLog
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.engine import F
 from kproto.spark.tables import Origin
+from kproto.spark.times import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -268,8 +269,3 @@ class Input:
 def timed(commits: DataFrame) -> DataFrame:
     """Return commits that all have a `log_ts`: message sets of magic 0 have no timestamps."""
     return commits.withColumn("log_ts", F.coalesce("log_ts", "commit_ts"))
-
-
-def moment_of(microseconds: int) -> datetime:
-    """Return the time of a number of microseconds."""
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)

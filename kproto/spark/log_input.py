@@ -22,17 +22,7 @@ from kproto.logs.ranges import log_end
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import CLEANED, offsets_in_checkpoint
 from kproto.spark.engine import F, is_embedded
-from kproto.spark.input import (
-    LAST_COMMITS,
-    LOG_ENDS,
-    MARKERS,
-    OFFSETS_BATCHES,
-    OWN_VIEWS,
-    Coverage,
-    Input,
-    moment_of,
-    timed,
-)
+from kproto.spark.input import LAST_COMMITS, LOG_ENDS, MARKERS, OFFSETS_BATCHES, OWN_VIEWS, Coverage, Input, timed
 from kproto.spark.schemas import COVERAGE, TABLES, ddl, read_files
 from kproto.spark.scratch import directory_for_rows
 from kproto.spark.session import is_local, scratch_directory
@@ -41,6 +31,7 @@ from kproto.spark.source.options import SCAN
 from kproto.spark.source.pruning import Wanted, partitions_at_least, pruned
 from kproto.spark.source.scan import ROW_OF, Scan
 from kproto.spark.tables import GROWING
+from kproto.spark.times import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

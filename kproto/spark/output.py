@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from codecs import lookup
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -136,8 +137,9 @@ def _csv(heads: Sequence[str], rows: Iterable[Sequence[Any]], stream: TextIO) ->
 
 
 def _json_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]], stream: TextIO) -> None:
+    is_unicode = lookup(stream.encoding or "utf-8").name.startswith("utf")
     for row in rows:
-        stream.write(json.dumps(dict(zip(heads, row, strict=True)), ensure_ascii=False) + "\n")
+        stream.write(json.dumps(dict(zip(heads, row, strict=True)), ensure_ascii=not is_unicode) + "\n")
 
 
 @contextmanager

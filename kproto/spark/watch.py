@@ -16,6 +16,7 @@ from kproto.errors import UsageError
 from kproto.spark import jobs
 from kproto.spark.commands import RETENTION_MINUTES
 from kproto.spark.engine import F
+from kproto.spark.times import shifted
 from kproto.spark.words import percent, plural
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 READS = ("commits", "group_metadata", "log_batches")
 """What the rules read, for `kproto.spark.input.Input.read_once`."""
+
+LENGTH_MAX = 2**31 - 1
+"""The most hours or minutes of a rule: Kafka's own limit for offsets.retention.minutes."""
 
 
 class RulesError(UsageError):
@@ -82,7 +86,7 @@ def read_rules(path: str) -> Rules:
 
     try:
         found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RulesError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise RulesError(f"{path}: nested too deeply") from None
@@ -93,21 +97,33 @@ def read_rules(path: str) -> Rules:
 
 
 def _checked(path: str, name: object, value: object) -> Any:
-    known = _CHECKS.get(str(name))
+    known = _CHECKS.get(name) if isinstance(name, str) else None
     if known is None:
-        raise RulesError(f"{path}: no rule {name!r}: use {', '.join(_CHECKS)}")
+        raise RulesError(f"{path}: no rule {_shown(name)}: use {', '.join(_CHECKS)}")
     kind, check = known
     if not check(value):
-        raise RulesError(f"{path}: {name}: {value!r} is not {kind}")
+        raise RulesError(f"{path}: {name}: {_shown(value)} is not {kind}")
     return tuple(value) if isinstance(value, list) else value
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def _whole(least: int) -> tuple[str, Callable[[object], bool]]:
     return f"a whole number from {least}", lambda value: type(value) is int and value >= least
 
 
+def _length(least: int) -> tuple[str, Callable[[object], bool]]:
+    kind = f"a whole number from {least} to {LENGTH_MAX}"
+    return kind, lambda value: type(value) is int and least <= value <= LENGTH_MAX
+
+
 def _is_share(value: object) -> bool:
-    return type(value) in (int, float) and 0 < float(str(value)) <= 1
+    return isinstance(value, int | float) and type(value) is not bool and 0 < value <= 1
 
 
 def _is_patterns(value: object) -> bool:
@@ -115,16 +131,18 @@ def _is_patterns(value: object) -> bool:
 
 
 def _is_version(value: object) -> bool:
-    return isinstance(value, str) and len(value.split(".")) in (2, 3) and value.replace(".", "").isdigit()
+    if not (isinstance(value, str) and value.isascii()):
+        return False
+    return len(value.split(".")) in (2, 3) and value.replace(".", "").isdigit()
 
 
 _CHECKS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
-    "expiring_hours": _whole(1),
-    "stalled_minutes": _whole(0),
-    "rewinds_hours": _whole(1),
+    "expiring_hours": _length(1),
+    "stalled_minutes": _length(0),
+    "rewinds_hours": _length(1),
     "lag_more_than": _whole(0),
     "hot_partition_share": ("a share from 0 to 1", _is_share),
-    "retention_minutes": _whole(1),
+    "retention_minutes": _length(1),
     "kafka_version": ('a version in quotes, like "2.0"', _is_version),
     "ignored_groups": ("a list of patterns", _is_patterns),
 }
@@ -156,7 +174,7 @@ def _rows(rows: DataFrame) -> list[dict[str, Any]]:
 
 def _expiring(source: Input, rules: Rules, at: datetime) -> Iterator[Finding]:
     assert rules.expiring_hours is not None
-    until = at + timedelta(hours=rules.expiring_hours)
+    until = shifted(at, timedelta(hours=rules.expiring_hours))
     steps = jobs.expiry(
         source.commits,
         source.group_metadata,
@@ -181,7 +199,7 @@ def _stalled(source: Input, rules: Rules, at: datetime) -> Iterator[Finding]:
 
 def _rewinds(source: Input, rules: Rules, at: datetime) -> Iterator[Finding]:
     assert rules.rewinds_hours is not None
-    since = at - timedelta(hours=rules.rewinds_hours)
+    since = shifted(at, -timedelta(hours=rules.rewinds_hours))
     back = jobs.rewinds(source.commits, source.markers).where(F.col("ts") > F.lit(since))
     counted = back.groupBy("group_id").agg(F.count("*").alias("rewinds"), F.max("rewound").alias("farthest"))
     for row in _rows(counted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto.spark import cli
 from kproto.spark.engine import SPARK, using
 from kproto.spark.watch import RulesError, read_rules
 from tests.fixture_files import offsets_log
+from tests.inspect.logs import commit, partition_folder
 from tests.spark.scans import Run
 
 RETENTIONS = offsets_log("requested-retentions", "2.0.1")
@@ -62,6 +66,43 @@ def test_what_breaks_a_rule_is_named(
     code = watch(log, rules, tmp_path)
     assert capsys.readouterr().out.splitlines() == found
     assert code == (1 if found else 0)
+
+
+@pytest.mark.parametrize("at", ["0001-01-01", "9999-12-31T23:59:59.999999"])
+def test_any_time_of_the_question(at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = "expiring_hours: 2147483647\nstalled_minutes: 2147483647\nrewinds_hours: 2147483647\n"
+    watch(offsets_log("replaced-commits", "4.4.0"), rules, tmp_path, "--at", at)
+    assert "rewinds: seen: 1 rewind in 2,147,483,647 h, by up to 15" in capsys.readouterr().out
+
+
+def test_timestamps_beyond_the_last_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Clients write timestamps of their own, which readers limit to the end of the year 9999."""
+    late = Record(commit(1).key, commit(1).value, timestamp=2**62, offset=1)
+    partition_folder(tmp_path, {0: build_record_batch([commit(0)]) + build_record_batch([late])})
+    assert watch(tmp_path, None, tmp_path, "--format", "json") == 1
+    assert json.loads(capsys.readouterr().out)["log_end"].startswith("9999-12-31T23:59:59")
+    page = tmp_path / "page.html"
+    assert cli.main(["report", str(tmp_path), "--engine", "embedded", "-o", str(page)]) == 0
+    assert "9999-12-31" in page.read_text()
+
+
+def test_standard_output_is_closed_or_lacks_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "log"
+    partition_folder(folder, {0: build_record_batch([commit(0, "größer")])})
+    printed = io.BytesIO()
+    with io.TextIOWrapper(printed, encoding="ascii", write_through=True) as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        assert watch(folder, "hot_partition_share: 0.5", tmp_path, "--format", "chat") == 1
+        assert b"of them of group gr\\xf6\\xdfer" in printed.getvalue()
+        printed.truncate(0)
+        assert cli.main(["latest", str(folder), "--engine", "embedded", "--format", "jsonl"]) == 0
+        assert json.loads(printed.getvalue().strip(b"\0"))["group_id"] == "größer"
+    monkeypatch.setattr("sys.stdout", None)
+    capsys.readouterr()
+    assert watch(folder, None, tmp_path) == 2
+    assert capsys.readouterr().err == "kproto.spark watch: standard output is closed: give -o FILE\n"
 
 
 def test_findings_as_json_metrics_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +175,10 @@ def test_a_file_that_cannot_be_replaced_leaves_no_other(
         ("- lag", "not a mapping of rules like lag_more_than: 1000"),
         ("a: [", "not YAML: "),
         ("[" * 5000, "nested too deeply"),
+        ("lag_more_than: " + "1" * 10_000, "not YAML: Exceeds the limit"),
+        ("stalled_minutes: 0x" + "f" * 9_000, "stalled_minutes: a number of thousands of digits is not a whole"),
+        ("expiring_hours: 10000000000", "expiring_hours: 10000000000 is not a whole number from 1 to 2147483647"),
+        ("kafka_version: '2.²'", "kafka_version: '2.²' is not a version in quotes"),
     ],
 )
 def test_wrong_rules_are_one_line(rules: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.spark.engine import F
-from kproto.spark.input import moment_of
 from kproto.spark.schemas import TRANSACTIONS, select_columns
+from kproto.spark.times import moment_of
 
 if TYPE_CHECKING:
     from datetime import datetime

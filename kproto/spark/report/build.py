@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from kproto.spark import jobs
@@ -12,6 +12,7 @@ from kproto.spark.engine import F
 from kproto.spark.jobs.common import applied
 from kproto.spark.output import ordered
 from kproto.spark.report.model import MONDAY, Histogram, Lines, Report, Row, Rows
+from kproto.spark.times import EPOCH, moment_of, shifted
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -37,6 +38,7 @@ STEPS = [
     for count in counts
 ]
 """Round lengths of a bar."""
+MICROSECOND = timedelta(microseconds=1)
 SOON = timedelta(days=1)
 ROWS_MAX = 300
 """The most rows of a table that the page contains: about 200 kB."""
@@ -57,7 +59,7 @@ def build(source: Input, options: Namespace) -> Report:
     audit = jobs.retention_audit(commits, retention_minutes=minutes).persist()
     expiry = jobs.expiry(commits, groups, retention_minutes=minutes, kafka_version=options.kafka_version).persist()
     losses = expiry.where(F.col("expires_ts").isNotNull())
-    soon = F.sum(F.when(F.col("expires_ts") <= F.lit(at + SOON), F.col("offsets_lost")))
+    soon = F.sum(F.when(F.col("expires_ts") <= F.lit(shifted(at, SOON)), F.col("offsets_lost")))
     kept = F.sum(F.when(F.col("expires_ts").isNull(), F.col("offsets_left")))
     lost_soon, kept_count = expiry.agg(soon, kept).collect()[0]
     counted = applied(commits).where(~F.col("tombstone"))
@@ -107,12 +109,12 @@ def _histogram(rows: DataFrame, time: str, name: str, weight: Column) -> Histogr
     bounds = rows.agg(F.unix_micros(F.min(time)), F.unix_micros(F.max(time))).collect()[0]
     if bounds[0] is None:
         return None
-    first, last = (datetime.fromtimestamp(bound / 1_000_000, UTC) for bound in bounds)
+    first, last = map(moment_of, bounds)
     step = next((step for step in STEPS if (last - first) / step < BARS_MAX), STEPS[-1])
-    start = first - (first - MONDAY) % step
+    start = shifted(first, -((first - MONDAY) % step))
     size = (last - start) // step + 1
-    micros = F.unix_micros(F.col(time)) - F.lit(round(start.timestamp() * 1_000_000))
-    bar = F.floor(micros / (step / timedelta(microseconds=1))).alias("bar")
+    micros = F.unix_micros(F.col(time)) - F.lit((start - EPOCH) // MICROSECOND)
+    bar = F.floor(micros / (step / MICROSECOND)).alias("bar")
     counted = rows.groupBy(name, bar).agg(F.sum(weight).alias("count")).persist()
     totals = counted.groupBy(name).agg(F.sum("count").alias("total")).orderBy(F.col("total").desc(), name)
     names = [row[0] for row in totals.limit(SERIES_MAX + 1).collect()]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.html_page import short_count
 from kproto.spark.output import printable
 from kproto.spark.report.model import MONDAY
+from kproto.spark.times import shifted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 30
 HEIGHT = 250
 BAR_WIDTH_MAX = 46
+MOMENT = timedelta(milliseconds=1)
+"""The shortest span of a chart."""
 LABEL_WIDTH = 56
 """Width of the widest label below an axis, a time of day with seconds."""
 TICKS = [
@@ -53,8 +56,8 @@ class Scale:
 
     def __init__(self, size: Size, start: datetime, end: datetime, highest: float) -> None:
         self.size: Size = size
-        self.start: datetime = start
-        self.end: datetime = max(end, start + timedelta(milliseconds=1))
+        self.end: datetime = max(end, shifted(start, MOMENT))
+        self.start: datetime = min(start, self.end - MOMENT)
         self.step: int = nice_step(highest)
         self.top: float = max(self.step, -(-highest // self.step) * self.step)
 
@@ -83,7 +86,7 @@ def _bars(size: Size, counts: Histogram, mark: tuple[datetime, str] | None) -> I
     start = min(counts.start, mark[0]) if mark else counts.start
     scale = Scale(size, start, counts.end, max(sums))
     yield from _axes(scale)
-    width = scale.x(counts.start + counts.step) - scale.x(counts.start)
+    width = scale.x(shifted(counts.start, counts.step)) - scale.x(counts.start)
     drawn = min(BAR_WIDTH_MAX, max(1.0, width * 0.86))
     for bar in range(counts.size):
         moment = counts.start + counts.step * bar
@@ -148,10 +151,12 @@ def nice_step(highest: float) -> int:
 def time_ticks(start: datetime, end: datetime, ticks_max: int = TICKS_MAX) -> Iterator[tuple[datetime, str]]:
     """Yield round times in a span with their labels; midnights have a date."""
     step, form = next((tick for tick in TICKS if (end - start) / tick[0] <= ticks_max), TICKS[-1])
-    moment = start + (MONDAY - start) % step
+    moment = shifted(start, (MONDAY - start) % step)
     while moment <= end:
         midnight = (moment - MONDAY) % timedelta(days=1) == timedelta(0)
         yield moment, moment.strftime("%-d %b" if midnight else form)
+        if end - moment < step:
+            return
         moment += step
 
 

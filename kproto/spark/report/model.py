@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from kproto.spark.times import shifted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
@@ -41,7 +43,7 @@ class Histogram:
 
     @property
     def end(self) -> datetime:
-        return self.start + self.step * self.size
+        return shifted(self.start, self.step * self.size)
 
 
 @dataclass(frozen=True)
