@@ -110,6 +110,8 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
     for renamed, word in program.commands.items():
         jobs.choices[renamed].prog = f"{program.name} {word}"
     options = parser.parse_args(arguments, argparse.Namespace(program=program))
+    if "" in (options.paths if options.job == "versions" else options.dir):
+        raise CommandLineError(f"{program.of(options.job)}: the name of an input is empty")
     if options.job != "versions":
         options.dir = SEPARATOR.join(options.dir) or None
     if options.job == "tables":
