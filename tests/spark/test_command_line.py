@@ -197,6 +197,28 @@ def test_versions_over_reports(run_embedded: Command, tmp_path: Path) -> None:
     assert "b.json: not a request report of schema 1" in err
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2]",
+        "[]",
+        '""',
+        "7",
+        "[" * 100_000,
+        '{"schema": 1, "run": {"started_at": "xyz"}}',
+        '{"schema": 1, "clients": [{"requests": [{"count": 9223372036854775807}]}]}',
+        '{"schema": 1, "clients": [{"requests": [{"count": 1e400}]}]}',
+        '{"schema": 1, "clients": [{"requests": [{"count": 99999999999999999999}]}]}',
+        '{"schema": 99999999999}',
+    ],
+)
+def test_json_that_is_no_report_is_one_line(text: str, run_embedded: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text)
+    code, out, err = run_embedded("versions", tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "x.json: not a request report of schema 1" in err
+
+
 def test_versions_over_logs_and_captures(run_embedded: Command, tmp_path: Path) -> None:
     """Each file is audited by itself, as `kproto audit` reads it, whatever its kind."""
     (tmp_path / "rolled").mkdir()

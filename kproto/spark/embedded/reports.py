@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from kproto.spark.embedded.frame import DataFrame
     from kproto.spark.embedded.session import EmbeddedSession
 
+COUNT_MAX = 2**48
+"""The most requests of a row: the sums of thousands of reports are 64-bit integers."""
 _TEXT: pa.DataType = pa.string()
 _REQUEST: pa.DataType = pa.struct(
     {
@@ -52,7 +55,25 @@ def _report(text: bytes) -> dict[str, Any]:
     """Return the fields of a report that are read; none if the text is something else."""
     try:
         report = json.loads(text)
+        if not isinstance(report, dict):
+            return {}
         pa.Table.from_pylist([report], schema=SCHEMA)  # checks the types
-    except (ValueError, TypeError, AttributeError):
+        _check_values(report)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
     return {name: report.get(name) for name in SCHEMA.names if name != "path"}
+
+
+def _check_values(report: dict[str, Any]) -> None:
+    """Check what the types of a report leave open.
+
+    Raises:
+        ValueError: its time is none, or a count is beyond what brokers count.
+    """
+    started_at = (report.get("run") or {}).get("started_at")
+    if started_at is not None:
+        report["run"] = {"started_at": datetime.fromisoformat(started_at).isoformat()}
+    for client in report.get("clients") or ():
+        for request in (client or {}).get("requests") or ():
+            if not 0 <= ((request or {}).get("count") or 0) <= COUNT_MAX:
+                raise ValueError(f"not a count of requests: {request['count']}")
