@@ -46,6 +46,8 @@ def _listed(manifest: str) -> list[str]:
         lines = [line.strip() for line in Path(manifest).read_text(encoding="utf-8").splitlines()]
     except UnicodeDecodeError:
         raise NoLog(f"{manifest}: neither a segment nor a list of paths") from None
+    if any("\0" in line for line in lines):
+        raise NoLog(f"{manifest}: neither a segment nor a list of paths")
     wanted = [line for line in lines if line and not line.startswith("#")]
     if not wanted:
         raise NoLog(f"{manifest}: an empty list of paths")

@@ -180,6 +180,7 @@ def test_mistakes_are_one_line(run_embedded: Command, tmp_path: Path) -> None:
         (text_of(tmp_path / "list", ["gone-*"]), "list: gone-*: no directory has such a name"),
         (text_of(tmp_path / "missing", ["gone"]), "gone: no such file or directory"),
         (tmp_path / "binary", "neither a segment nor a list of paths"),
+        (text_of(tmp_path / "zeros", ["\n\r\r\n\0\0\0"]), "neither a segment nor a list of paths"),
     ):
         code, out, err = run_embedded("latest", path)
         assert (code, out, err.count("\n")) == (2, "", 1)
