@@ -21,6 +21,8 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import LOG_SUFFIX, segment_base_offset
 
 PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+PARTITION_MAX = 2**31 - 1
+"""The greatest number of a partition: Kafka's int32."""
 SWAP_SUFFIX = ".swap"
 LISTINGS_AT_ONCE = 16
 """How many directories of a store are listed at the same time: a listing is mostly waiting."""
@@ -101,6 +103,14 @@ class Survey(NamedTuple):
     """Bytes of all segments. A broker may not have written all of a newest segment's bytes yet."""
 
 
+def partition_of_name(name: str) -> tuple[str, int] | None:
+    """Return the topic and the number in the name of a partition's directory; None for the name of something else."""
+    match = PARTITION_NAME.fullmatch(name)
+    if match is None or int(match[2]) > PARTITION_MAX:
+        return None
+    return match[1], int(match[2])
+
+
 def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)) -> list[PartitionDirectory]:
     """Return the partitions of some topics (None: of all) in a log.dir, by topic and number.
 
@@ -126,9 +136,9 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
     names = names_in(log_dir)
     if any(name.endswith(LOG_SUFFIX) for name in names):
         return [_named(root, default_topic)]
-    directories = [log_dir / name for name in names if PARTITION_NAME.fullmatch(name)]
+    directories = [log_dir / name for name in names if partition_of_name(name)]
     found = [_named(entry, default_topic) for entry in directories if entry.is_dir()]
-    if PARTITION_NAME.fullmatch(root.name) and not found:  # a log.dir may have a name like broker-1
+    if partition_of_name(root.name) and not found:  # a log.dir may have a name like broker-1
         return [_named(root, default_topic)]
     return _of_topics(found, path, topics)
 
@@ -158,10 +168,10 @@ def with_listings(partitions: Sequence[PartitionDirectory]) -> list[PartitionDir
 
 
 def _named(directory: Location, default_topic: str) -> PartitionDirectory:
-    match = PARTITION_NAME.fullmatch(directory.name) or PARTITION_NAME.fullmatch(directory.resolve().name)
-    if match is None:
+    named = partition_of_name(directory.name) or partition_of_name(directory.resolve().name)
+    if named is None:
         return PartitionDirectory(default_topic, None, directory)
-    return PartitionDirectory(match[1], int(match[2]), directory)
+    return PartitionDirectory(*named, directory)
 
 
 def survey(partitions: list[PartitionDirectory]) -> Survey:

@@ -264,6 +264,15 @@ def test_a_path_without_a_log_is_an_error_in_one_line(tmp_path: Path, path: str,
         find_partitions(str(tmp_path / path))
 
 
+def test_a_number_that_is_no_int32_is_of_no_partition(tmp_path: Path) -> None:
+    greatest, beyond = (tmp_path / f"__consumer_offsets-{number}" for number in (2**31 - 1, 2**31))
+    for path in (greatest, beyond):
+        path.mkdir()
+        (path / segment_name(0)).write_bytes(b"")
+    assert find_partitions(str(tmp_path)) == [PartitionDirectory("__consumer_offsets", 2**31 - 1, greatest)]
+    assert find_partitions(str(beyond)) == [PartitionDirectory("__consumer_offsets", None, beyond)]
+
+
 def test_a_missing_index_has_no_entries(log: LivingLog) -> None:
     log.filled(1)
     log.path(0).with_suffix(".index").unlink()

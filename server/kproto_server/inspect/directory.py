@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import CorruptLog, DecodeError, NoLog
-from kproto.logs.files import PARTITION_NAME, find_partitions
+from kproto.logs.files import find_partitions, partition_of_name
 from kproto.logs.locations import names_in
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.records.segment_files import (
@@ -74,8 +74,8 @@ def partition_count(log: PartitionDirectory) -> int | None:
     if log.number is None:
         return None
     log_dir = log.path.resolve().parent
-    matches = (PARTITION_NAME.fullmatch(entry.name) for entry in log_dir.iterdir() if entry.is_dir())
-    numbers = {int(match[2]) for match in matches if match and match[1] == log.topic}
+    found = (partition_of_name(entry.name) for entry in log_dir.iterdir() if entry.is_dir())
+    numbers = {named[1] for named in found if named and named[0] == log.topic}
     checkpoint = log_dir / HIGH_WATERMARKS
     text = checkpoint.read_text("utf-8", "replace") if checkpoint.is_file() else ""
     if text:  # a broker creates the file empty at its first start, and writes it seconds later
