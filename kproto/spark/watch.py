@@ -86,7 +86,7 @@ def read_rules(path: str) -> Rules:
 
     try:
         found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise RulesError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise RulesError(f"{path}: nested too deeply") from None

@@ -24,7 +24,7 @@ from tests.errors.topic_calls import TOPIC_CALLS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "kproto", ROOT / "server" / "kproto_server")
-THIRD_PARTY = {"KafkaException", "struct.error"}
+THIRD_PARTY = {"HTTPException", "KafkaException", "struct.error"}
 LIBRARY = [(f"{module}.{name}", error, call) for module, calls in LIBRARY_CALLS.items() for name, error, call in calls]
 BROKER = [
     (f"{module}.{name}", error, call)
