@@ -22,6 +22,7 @@ The clock reads no real time itself. The event loop passes it to `tick` and slee
 from __future__ import annotations
 
 import heapq
+import logging
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -30,6 +31,8 @@ from kproto.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+logger = logging.getLogger("kproto")
 
 Due = TypeVar("Due", int, float)
 
@@ -150,6 +153,8 @@ class Clock:
         self.event_count: int = 0
         """Number of calls of `advance` and of timers fired, except those of periodic tasks: what may have happened
         between two runs of such a task in one advance."""
+        self.outlives_defects: bool = False
+        """Whether an exception of a timer is logged, and other timers run on, as in Kafka's scheduler."""
         self._purge_at: int = PURGE_MIN
         """`timers_set` at which canceled timers are removed from the heaps."""
         # Entries of the heaps are (due time, timer number, timer): timers with the same due time fire in the order in
@@ -342,10 +347,16 @@ class Clock:
     def _run(self, timer: Timer) -> None:
         # A client's timer is in two heaps. Without its action, it does not fire a second time from the other heap.
         action, timer.action = timer.action, None
-        if action is not None:
-            if timer.next_run_ms is None:
-                self.event_count += 1
+        if action is None:
+            return
+        if timer.next_run_ms is None:
+            self.event_count += 1
+        try:
             action()
+        except Exception:
+            if not self.outlives_defects:
+                raise
+            logger.exception("timer")
 
 
 def _purge(heap: list[tuple[Due, int, Timer]]) -> None:
@@ -415,8 +426,10 @@ class PeriodicTask:
         self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
 
     def _run(self) -> None:
-        steps = self._action(self._clock.now_ms())
-        self.start()
+        try:
+            steps = self._action(self._clock.now_ms())
+        finally:
+            self.start()
         if steps is not None:
             self._steps.begin(steps)
 

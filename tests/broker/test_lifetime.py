@@ -17,7 +17,7 @@ import anyio
 import pytest
 
 from kproto_server.broker.broker import Broker
-from kproto_server.clock import Clock
+from kproto_server.clock import Clock, PeriodicTask
 from kproto_server.network.listening import CannotListen
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic, topic_names
@@ -139,6 +139,24 @@ def test_a_failure_at_start_is_raised_and_leaves_no_thread_and_no_descriptor(
     assert failure.value.__cause__ is not None
     assert not threads.running()
     assert open_descriptors() == descriptors
+
+
+def test_a_defect_in_a_timer_is_logged_and_ends_neither_the_broker_nor_the_task(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in Kafka's scheduler: what runs periodically runs again, and other timers are not late."""
+    runs: list[int] = []
+
+    def run(now_ms: int) -> None:
+        runs.append(now_ms)
+        fail()
+
+    with Broker(clock="manual") as broker:
+        broker._call(lambda server: PeriodicTask(server.loop.clock, 1000, run).start())
+        for _ in range(2):
+            broker.clock.advance(milliseconds=1000)
+    assert len(runs) == 2
+    assert [one.message for one in caplog.records if one.exc_info] == ["timer"] * 2
 
 
 def test_an_error_in_the_event_loop_is_raised_by_the_next_call_and_by_stop(

@@ -69,7 +69,7 @@ from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record, RecordHeader
 from tests.records.made import COMMIT_BATCH
 
-OTHER_PACKAGES = ("kproto.arrow", "kproto.client.", "kproto.logs", "kproto.spark", "kproto._")
+OTHER_PACKAGES = ("kproto.output_file", "kproto.arrow", "kproto.client.", "kproto.logs", "kproto.spark", "kproto._")
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 WRONG: Any = HEARTBEAT.replace(generation_id="one")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from kproto import registry
+from kproto import output_file, registry
 from kproto.client_connection import ClientConnection
 from kproto.declaration import TaggedField
 from kproto.errors import (
@@ -113,6 +114,13 @@ SUBSCRIPTION = consumer_protocol.ConsumerProtocolSubscription(topics=(), user_da
 MEMBER = consumer_group_records.ConsumerGroupMetadataValue(epoch=1)
 TRANSACTION_KEY = coordinator.encode_key(transaction_state.TransactionLogKey(transactional_id="t"))
 TOO_LARGE = 2**70
+NO_FOLDER = "/no/such/folder/file"
+
+
+def written(path: str) -> None:
+    with output_file.completed(path) as partial:
+        Path(partial).write_text("")
+
 
 LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], object]], ...]] = {
     "kproto.client_connection": (
@@ -131,6 +139,11 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ("request_frame", UnsupportedVersion, lambda: request_frame(ListGroupsRequest(), 99, correlation_id=0)),
         ("read_response", DecodeError, lambda: read_response(b"\0" * 4, 16, 0)),
         ("read_response", UnsupportedVersion, lambda: read_response(b"\0" * 5, 16, 99)),
+    ),
+    "kproto.output_file": (
+        ("check_writable", OSError, lambda: output_file.check_writable(NO_FOLDER)),
+        ("write", OSError, lambda: output_file.write(NO_FOLDER, "")),
+        ("completed", OSError, lambda: written(NO_FOLDER)),
     ),
     "kproto.message": (
         ("Message.encode", EncodeError, lambda: OFFSET_KEY.replace(partition=TOO_LARGE).encode(0)),

@@ -53,6 +53,7 @@ def assemble(
         LogError: the data directory is in use, damaged, or can't be read.
     """
     clock = Clock(time.time() * 1000.0, real_ms(), clock_mode)
+    clock.outlives_defects = True
     rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
     up = len(sockets) if started is None else started
     nodes = [
