@@ -201,3 +201,25 @@ def test_a_batch_that_its_conversion_makes_too_large_is_refused() -> None:
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=(data,)),))
     response: Any = broker.connect().ask(request, 7)
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_topic_that_is_deleted_between_two_slices_is_unknown_from_then_on() -> None:
+    """The batches before are no defect of a request that waits for replicas."""
+    broker = InMemoryBroker(topics={}, brokers=2, settings={"compression.type": "gzip"})
+    cluster = broker.state.cluster
+    cluster.create_topic("t", partition_count=4, replication_factor=2)
+    node_id = cluster.topics["t"].partitions[0].leader
+    cluster.silent.add(3 - node_id)
+    indexes = [index for index in range(4) if cluster.topics["t"].partitions[index].leader == node_id]
+    plain = build_record_batch([Record(b"k", bytes(900_000), timestamp=1)])
+    data = tuple(PartitionProduceData(index=index, records=plain) for index in indexes)
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=data),))
+    client = broker.connect(node_id=node_id)
+    assert client.connection.receive(client.client.send(request, 7), broker.clock.now_ms()) == b""
+    cluster.delete_topic("t")
+    while client.connection.has_turn_to_come:
+        client.connection.resume(broker.clock.now_ms())
+    sent = client.connection.resume(broker.clock.now_ms())  # as after the timeout
+    (received,) = client.client.receive(sent)
+    found = [one.error_code for one in received.response.responses[0].partition_responses]  # type: ignore[attr-defined]
+    assert found == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

@@ -374,6 +374,9 @@ class Cluster(SharedState):
                     del self._names_by_key[key]
             self.unsaved.append(partial(self._add_topic, topic))
             self.on_topic_deleted(topic.topic_id, name)
+            for partition in topic.partitions:
+                if partition.data.waiters:
+                    partition.data.notify_waiters()  # fetches find that the topic is gone
         return topic
 
     def stripe(self, partition_count: int, replication_factor: int, *, first_partition: int = 0) -> list[list[int]]:

@@ -13,7 +13,6 @@ from kproto_server.partition_log.validation import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.messages.k00_produce import TopicProduceData
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.partition_data import Append, PartitionData
     from kproto_server.partition_log.validation import Accepted
@@ -26,21 +25,20 @@ NO_TIMESTAMP = -1
 class AppendResult:
     """A batch that was appended to a log; the log may still have to write it."""
 
-    __slots__ = ("_append", "_append_ms", "_replication_error", "partition")
+    __slots__ = ("_append", "_append_ms", "_replication_error", "partition", "topic")
 
     error_code = 0
 
-    def __init__(self, partition: Partition, append: Append, append_ms: int) -> None:
+    def __init__(self, topic: Topic, partition: Partition, append: Append, append_ms: int) -> None:
+        self.topic: Topic = topic
         self.partition: Partition = partition
         self._append = append
         self._append_ms = append_ms
         self._replication_error: Callable[[], ErrorCode | None] | None = None
 
-    def replicated(self, requested: TopicProduceData, context: RequestContext) -> tuple[Topic, Partition]:
+    def replicated(self, context: RequestContext) -> tuple[Topic, Partition]:
         """Have the response say whether the batch is replicated when it is made; return the partition."""
-        cluster = context.cluster
-        topic = cluster.topic_by_id(requested.topic_id) or cluster.topics[requested.name]
-        place = topic, self.partition
+        place = self.topic, self.partition
         self._replication_error = lambda: error_of(place, context)
         return place
 

@@ -115,6 +115,6 @@ def plain_batches(
         except OSError:
             budget.records_left = records_left
             return None
-        return AppendResult(partition, appended, NO_TIMESTAMP)
+        return AppendResult(topic, partition, appended, NO_TIMESTAMP)
 
     return append

@@ -129,8 +129,8 @@ def _result(
 
     if request.acks == ALL_ACKS and context.cluster.silent:
         waiting = [
-            one.replicated(topic, context)
-            for topic, partitions in results
+            one.replicated(context)
+            for _, partitions in results
             for one in partitions
             if isinstance(one, AppendResult) and lags(one.partition, context)
         ]
@@ -350,13 +350,13 @@ def _append(
         if isinstance(checked, BatchMetadata):
             first = data.append_in_flight(checked.base_offset)
             if first is not None:
-                return AppendResult(partition, first, checked.timestamp_ms)
+                return AppendResult(topic, partition, first, checked.timestamp_ms)
             return appended_response(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
             refused = Refused(behavior.sequence_error(checked), reached_log=True)
             return refused_response(partition.index, refused, log_start=partition.log_start_offset)
     append = append_batch(data, partition, accepted, is_transactional, context)
-    return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
+    return AppendResult(topic, partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
 
 
 def _unverified(

@@ -23,6 +23,7 @@ from kproto_server.handlers import k01_fetch, k18_api_versions
 from kproto_server.handlers._hash_order import configs_in_hash_order
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo
+from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state, request_context
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import NOT_OURS, response_of
@@ -376,3 +377,17 @@ def test_the_partitions_of_all_topics_of_a_request_are_limited_together(kafka_ve
     growing = tuple(CreatePartitionsTopic(name=name, count=6000, assignments=None) for name in "tu")
     response = ask(state, CreatePartitionsRequest(topics=growing, timeout_ms=1000, validate_only=True), 1)
     assert {topic.error_code for topic in response.results} == {ErrorCode.POLICY_VIOLATION}
+
+
+def test_a_fetch_that_waits_ends_when_its_topic_is_deleted() -> None:
+    """BA-71: an error ends the wait."""
+    broker = InMemoryBroker(topics={"t": 1})
+    client = broker.connect()
+    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(max_wait_ms=30_000, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(asked,)),))
+    client.send(request, 11)
+    assert not client.responses
+    broker.connect().ask(DeleteTopicsRequest(topic_names=("t",), timeout_ms=1000), 1)
+    broker.deliver()
+    response: Any = client.responses.pop()
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
