@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.errors import StringTooLong
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -140,6 +141,14 @@ def test_unused_transactional_ids_expire() -> None:
     broker.advance(milliseconds=0.2 * DAY_MS)
     assert not broker.state.transactions.transactions
     assert client.add() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_transactional_id_that_fits_no_record_is_not_kept() -> None:
+    """Malformed bytes become replacement characters of three bytes each."""
+    broker = new_broker()
+    with pytest.raises(StringTooLong):
+        broker.state.transactions.init_producer("\ufffd" * 20_000, 60_000, None, broker.clock.now_ms())
+    assert not broker.state.transactions.transactions
 
 
 def test_a_transaction_ends_when_all_its_partitions_have_a_leader_again() -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto.declaration import STRING_SIZE_MAX
+from kproto.errors import StringTooLong
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.transactions import transitions
@@ -67,9 +69,17 @@ class TransactionCoordinator:
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, now_ms: int
     ) -> Outcome:
-        """Give a producer its id and epoch; first abort the transaction of the producer before it."""
+        """Give a producer its id and epoch; first abort the transaction of the producer before it.
+
+        Raises:
+            StringTooLong: the transactional id does not fit a record.
+        """
         transaction = self.get(transactional_id)
         if transaction is None:
+            # Malformed bytes became replacement characters. In memory no record is written until a client reads them.
+            size = len(transactional_id.encode())
+            if size > STRING_SIZE_MAX:
+                raise StringTooLong("transactional_id", f"{size} bytes, {STRING_SIZE_MAX} is the most")
             values = transitions.new_values(self._cluster.new_producer_id(), timeout_ms, now_ms)
             transaction = self.transactions[transactional_id] = Transaction(transactional_id, values)
         values = transaction.values
