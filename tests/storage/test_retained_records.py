@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.errors import EncodeError
+from kproto.jvm.arithmetic import wrapped
 from kproto.records.batch_header import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression
@@ -24,6 +26,7 @@ from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto.records.segment_files import segment_name
+from kproto_server.storage import retained_records
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
@@ -221,6 +224,34 @@ def test_a_second_compaction_after_the_delete_horizon(seed: int, count: int) -> 
             assert [record for one in after for record in one.records()] == values
             if batch.is_transactional:
                 left[batch.header.producer_id] = left.get(batch.header.producer_id, 0) + len(values)
+
+
+LONG_MAX = 2**63 - 1
+
+
+@pytest.mark.parametrize("retention_ms", [0, LONG_MAX])
+@pytest.mark.parametrize("base_timestamp", [-(2**63), -1, 0, LONG_MAX])
+@pytest.mark.parametrize("timestamp", [-(2**63), 0, LONG_MAX])
+def test_sums_of_extreme_times_wrap_around(retention_ms: int, base_timestamp: int, timestamp: int) -> None:
+    """As in Java. Such a batch ended the cleaner."""
+    records = [Record(key, None, timestamp=timestamp, offset=offset) for offset, key in enumerate((b"a", b"a", b"b"))]
+    encoded = build_record_batch(records, base_timestamp=base_timestamp)
+    (rebuilt,) = run(RetainedRecords(NOW_MS, retention_ms), [encoded])
+    assert rebuilt
+    (batch,) = read_batches(rebuilt)
+    assert isinstance(batch, RecordBatch)
+    assert batch.delete_horizon_ms == wrapped(NOW_MS + retention_ms)
+    assert [(record.offset, record.timestamp) for record in batch.records()] == [(1, timestamp), (2, timestamp)]
+    assert batch.header.max_timestamp == timestamp
+
+
+def test_a_batch_that_cannot_be_built_is_retained_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(header: object, payload: bytes) -> bytes:
+        raise EncodeError("batch_length", "too large")
+
+    monkeypatch.setattr(retained_records, "seal", fail)
+    encoded = build_record_batch([Record(b"a", b"", offset=0), Record(b"a", b"", offset=1)])
+    assert run(RetainedRecords(NOW_MS, RETENTION_MS), [encoded]) == [None]
 
 
 def data_of(log: list[Built]) -> list[bytes]:

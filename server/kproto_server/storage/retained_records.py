@@ -31,15 +31,20 @@
 # broker accepts such records uncompressed. Kafka's cleaner gives up the log at a batch that it cannot rebuild
 # (measured on 3.9.2).
 #
+# *Timestamps* may be as far apart as two numbers of 64 bits can be: sums wrap around, as in Java. A batch that cannot
+# be built nevertheless is retained whole.
+#
 # Both passes are generators, which yield inside large batches, so that the event loop is not blocked.
 
 from __future__ import annotations
 
+import struct
 from hashlib import blake2b
 from operator import lt
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, EncodeError
+from kproto.jvm.arithmetic import wrapped
 from kproto.records.batch_header import (
     APPEND_TIME,
     CHECKED_FROM,
@@ -84,7 +89,7 @@ class RetainedRecords:
 
     def __init__(self, now_ms: int, delete_retention_ms: int) -> None:
         self._now_ms = now_ms
-        self._delete_horizon_ms = now_ms + delete_retention_ms
+        self._delete_horizon_ms = wrapped(now_ms + delete_retention_ms)
         self.offset_map: dict[bytes, int] = {}
         """The newest offset of each key."""
         self._open_transactions: dict[int, _Transaction] = {}
@@ -250,8 +255,20 @@ def _is_abort(header: RecordBatchHeader, batch: bytes) -> bool:
     return any(control_type(record.key) == ControlType.ABORT for record in records)
 
 
-def _rebuild(header: RecordBatchHeader, data: bytes, retained: list[RecordPosition], horizon_ms: int | None) -> bytes:
-    """Return a batch of the retained records, with a delete horizon unless None; offsets stay (LF-72)."""
+def _rebuild(
+    header: RecordBatchHeader, data: bytes, retained: list[RecordPosition], horizon_ms: int | None
+) -> bytes | None:
+    """Return a batch of the retained records, with a delete horizon unless None; offsets stay (LF-72).
+
+    None: they cannot be encoded, and the batch is retained whole.
+    """
+    try:
+        return _built(header, data, retained, horizon_ms)
+    except (EncodeError, struct.error):
+        return None
+
+
+def _built(header: RecordBatchHeader, data: bytes, retained: list[RecordPosition], horizon_ms: int | None) -> bytes:
     base_timestamp = header.base_timestamp
     attributes = header.attributes
     if horizon_ms is None:
@@ -260,12 +277,13 @@ def _rebuild(header: RecordBatchHeader, data: bytes, retained: list[RecordPositi
         # The horizon takes the place of the base timestamp, so all timestamp deltas shift.
         shift_ms = horizon_ms - base_timestamp
         payload = b"".join(
-            [with_timestamp_delta(data, record, record.timestamp_delta - shift_ms) for record in retained]
+            [with_timestamp_delta(data, record, wrapped(record.timestamp_delta - shift_ms)) for record in retained]
         )
         attributes |= DELETE_HORIZON
     # With append time the greatest timestamp is that of the broker, and the timestamp of every record.
     if not attributes & APPEND_TIME:
-        header = header.replace(max_timestamp=base_timestamp + max(record.timestamp_delta for record in retained))
+        timestamps = [wrapped(base_timestamp + record.timestamp_delta) for record in retained]
+        header = header.replace(max_timestamp=max(timestamps))
     changed = header.replace(
         base_timestamp=base_timestamp if horizon_ms is None else horizon_ms,
         attributes=attributes,
