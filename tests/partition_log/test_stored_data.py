@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL
+from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL, position_of
 from kproto.records.batches import read_records
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
@@ -20,6 +20,7 @@ from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.errors import DamagedBatch
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.testing.simulated_disk import SimulatedDisk, SimulatedFile
 from tests.partition_log.conversation import Talk
@@ -230,6 +231,19 @@ def test_batches_without_a_producer_are_not_read_when_they_are_written() -> None
             response = broker.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
             assert response.responses[0].partition_responses[0].base_offset == offset
     assert not read.called
+
+
+def test_a_damaged_batch_is_an_error_of_the_file() -> None:
+    """Produce and markers, which need the producers, are ready for errors of files alone."""
+    disk = SimulatedDisk()
+    log_dir, stored = opened(disk, 10_000)
+    stored.append(batch(1), 0, 0, 0)
+    log_dir.close()
+    file = disk.open(stored.log.segments()[0].path)
+    file.write_at(position_of("batch_length"), bytes(4))
+    file.close()
+    with pytest.raises(DamagedBatch):
+        stored.refresh_index()
 
 
 def test_the_index_reads_the_headers_of_large_batches_alone() -> None:

@@ -20,7 +20,10 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.records.batch_header import position_of
 from kproto.records.partitioning import TRANSACTION_TOPIC
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto.records.transaction_state import TransactionStatus
 from kproto_server.configuration.data_directory import Durability
 from kproto_server.storage.log_writer import LogWriter
@@ -141,6 +144,25 @@ def test_a_decision_in_the_log_is_carried_out_after_a_restart(durability: Durabi
     complete = TransactionStatus.COMPLETE_COMMIT if commits else TransactionStatus.COMPLETE_ABORT
     assert producer.values.status is complete
     assert producer.end(commits=commits) == 0
+
+
+def test_the_timeout_of_a_transaction_survives_a_damaged_partition() -> None:
+    """The error ended the broker. The transaction waits for the partition."""
+    broker = DiskBroker("os", SETTINGS)
+    producer = Producer(broker)
+    producer.start()
+    producer.begin(1)
+    topic = broker.broker.state.cluster.topics["t"]
+    data = broker.broker.state.log_manager.data_of(topic, topic.partitions[0])
+    data.append(build_record_batch([Record(b"", b"")]), 0, 0, 0)
+    _settle(broker)
+    broker.persistence.close()
+    file = broker.disk.open("t-0/00000000000000000000.log")
+    file.write_at(position_of("batch_length"), bytes(4))
+    file.close()
+    broker.kill()
+    broker.advance(120_000)
+    assert producer.values.status is TransactionStatus.PREPARE_ABORT
 
 
 class Killed(BaseException):

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from kproto.codes import ErrorCode
 from kproto.errors import DecodeError, MissingPackage
+from kproto_server.storage.errors import DamagedBatch
 
 logger = logging.getLogger("kproto.log")
 
@@ -16,7 +17,7 @@ UNREADABLE = (DecodeError, MissingPackage, OSError)
 
 def error_of_read(error: Exception, topic: str, partition: int) -> ErrorCode:
     """Return the error code of a partition that cannot be read, and log why its file cannot."""
-    if not isinstance(error, OSError):
+    if not isinstance(error, OSError) or isinstance(error, DamagedBatch):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     logger.error("%s-%d can't be read: %s", topic, partition, error)
     return ErrorCode.KAFKA_STORAGE_ERROR

@@ -12,6 +12,7 @@ written, and synced if the durability requires that. Then the offset after the b
 
 from __future__ import annotations
 
+import errno
 from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Protocol
@@ -29,6 +30,7 @@ from kproto.records.batch_header import (
 from kproto.records.batches import SIZE_MIN, read_batch
 from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, PartitionData
 from kproto_server.partition_log.retention import SegmentSummary
+from kproto_server.storage.errors import DamagedBatch
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import File
@@ -151,7 +153,7 @@ class StoredData(PartitionData):
         """Index the batches that were appended since the last call.
 
         Raises:
-            OSError: a segment cannot be read.
+            OSError: a segment cannot be read, or a batch in it is damaged.
         """
         log = self._log
         if self._log_version != log.version:
@@ -160,7 +162,10 @@ class StoredData(PartitionData):
         if self._indexed != (end.base_offset, end.position):
             for segment in log.segments():
                 if segment.base_offset >= self._indexed[0]:
-                    self._index(segment)
+                    try:
+                        self._index(segment)
+                    except DecodeError as error:
+                        raise DamagedBatch(errno.EIO, str(error), segment.path) from error
         self._restores_producers = False
         self._lost_producers.clear()
 

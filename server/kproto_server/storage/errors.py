@@ -13,3 +13,7 @@ def corrupt_segment(segment: str, position: int, reason: str) -> CorruptLog:
     """Return the error for damage that a crash cannot cause."""
     remedy = "start with --repair to truncate the log there, or inspect it with kproto log dump"
     return CorruptLog(segment, position, None, f"{reason}; {remedy}")
+
+
+class DamagedBatch(OSError):
+    """A batch in a segment is damaged, so that the batches behind it cannot be found."""
