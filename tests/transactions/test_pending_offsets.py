@@ -15,12 +15,14 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+from kproto.records.partitioning import partition_for
 from kproto_server.handlers.k09_offset_fetch import SMALL_OFFSETS
 from kproto_server.testing.in_memory import InMemoryBroker
 from tests.persistence.disk_broker import DiskBroker
@@ -116,6 +118,40 @@ def test_a_repeated_commit_in_the_same_millisecond_does_not_count() -> None:
     client.commit(1)
     client.end("a")
     assert client.fetch() == (2, 0)
+
+
+def write_markers(producer_id: int, epoch: int, partition: int) -> WriteTxnMarkersRequest:
+    topic = WritableTxnMarkerTopic(name="__consumer_offsets", partition_indexes=(partition,))
+    marker = WritableTxnMarker(
+        producer_id=producer_id, producer_epoch=epoch, transaction_result=False, topics=(topic,), coordinator_epoch=0
+    )
+    return WriteTxnMarkersRequest(markers=(marker,))
+
+
+def marker_error(response: Any) -> int:
+    error: int = response.markers[0].topics[0].partitions[0].error_code
+    return error
+
+
+def test_a_marker_of_an_older_epoch_ends_no_transaction() -> None:
+    client = Client()
+    start = InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000)
+    client.connection.ask(start, 5)
+    client.commit_in_transaction("a", 2)
+    producer_id, epoch = client.ids["a"]
+    topic = client.broker.state.cluster.topics["__consumer_offsets"]
+    partition = partition_for("g", len(topic.partitions))
+    older = client.connection.ask(write_markers(producer_id, epoch - 1, partition), 1)
+    assert marker_error(older) == ErrorCode.INVALID_PRODUCER_EPOCH
+    client.end("a")
+    assert client.fetch(stable=True) == (2, 0)
+
+
+def test_a_marker_that_is_not_written_is_an_error() -> None:
+    broker = DiskBroker("os")
+    broker.ask(FindCoordinatorRequest(key="g", key_type=0), 2)
+    broker.disk.fails = lambda operation: operation.kind == "write"
+    assert marker_error(broker.ask(write_markers(7, 0, 0), 0)) != 0
 
 
 def test_the_deletion_of_the_topic_drops_pending_offsets() -> None:

@@ -74,11 +74,26 @@ def _written_to(name: str, index: int, marker: EndMarker, context: RequestContex
     if error or topic is None or partition is None:
         return lambda: error
     if name == OFFSETS_TOPIC:
-        end_offsets(context.coordinator, index, marker, context.now_ms)
-        return lambda: ErrorCode.NONE
+        return _written_to_offsets(index, marker, context)
     append = write_marker(context.log_manager, topic, partition, marker, context.now_ms)
     if isinstance(append, ErrorCode):
         refused = append
         return lambda: refused
     written = append
     return lambda: written.error
+
+
+def _written_to_offsets(index: int, marker: EndMarker, context: RequestContext) -> Callable[[], int]:
+    """Write a marker to an offsets partition, unless it is older than the transaction there."""
+    pending = context.coordinator.pending_offsets.get(index)
+    epoch = marker.producer_epoch
+    if pending is not None and epoch < pending.open_epochs.get(marker.producer_id, epoch):
+        return lambda: ErrorCode.INVALID_PRODUCER_EPOCH
+    error = 0
+
+    def settle(written: int) -> None:
+        nonlocal error
+        error = written
+
+    end_offsets(context.coordinator, index, marker, context.now_ms, settle)
+    return lambda: error
