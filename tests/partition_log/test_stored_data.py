@@ -17,6 +17,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.log_manager.markers import EndMarker, append_marker
+from kproto_server.partition_log.lookup import lookup_budget, record_at
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
@@ -231,6 +232,37 @@ def test_batches_without_a_producer_are_not_read_when_they_are_written() -> None
             response = broker.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
             assert response.responses[0].partition_responses[0].base_offset == offset
     assert not read.called
+
+
+def looked_up(data: PartitionData, timestamp: int | None) -> int | None:
+    """Return the offset that a timestamp stands for."""
+    steps = record_at(data, timestamp, range(data.start_offset, data.next_offset), lookup_budget())
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            record: Record | None = end.value
+            return None if record is None else record.offset
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_timestamps_of_deleted_records_do_not_count(is_stored: bool) -> None:
+    """BA-80: the first batch has such a record only; on disk it is in the index after a restart."""
+    disk = SimulatedDisk()
+    log_dir, stored = opened(disk, 10_000)
+    data: PartitionData = stored if is_stored else PartitionData()
+    for times in ((50, 10), (10, 20), (20, 10)):
+        records = [Record(None, b"", timestamp=time, offset=index) for index, time in enumerate(times)]
+        data.append(build_record_batch(records), 1, max(times), 0)
+    assert [looked_up(data, time) for time in (5, 20, 21, None)] == [0, 0, 0, 0]
+    data.delete_before(1)
+    assert [looked_up(data, time) for time in (5, 20, 21, None)] == [1, 3, None, 3]
+    data.delete_before(2)
+    if is_stored:
+        log_dir.close()
+        again, _ = opened(disk, 10_000)
+        data = StoredData(again.logs["t", 0], ImmediateWriter(again), 2)
+    assert [looked_up(data, time) for time in (5, 20, 21, None)] == [2, 3, None, 3]
 
 
 def test_a_damaged_batch_is_an_error_of_the_file() -> None:

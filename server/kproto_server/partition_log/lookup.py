@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.records.batches import read_batches
@@ -31,21 +32,27 @@ def record_at(
 ) -> Generator[None, None, Record | None]:
     """Return the first record with this timestamp or a later one; None: with the greatest timestamp of the partition.
 
-    Only one batch is read, which may have no such record among these offsets. As in Kafka, markers of transactions are
-    records, too. Yields between slices.
+    A batch is read of which no record may be among these offsets, because those before them were deleted; then later
+    batches are read. As in Kafka, markers of transactions are records, too. Yields between slices.
 
     Raises:
-        DecodeError: the batch cannot be read, or is too large when decompressed.
+        DecodeError: a batch cannot be read, or is too large when decompressed.
         MissingPackage: its compression needs a package that is not installed.
         OSError: the file cannot be read.
     """
-    encoded = data.batch_of_greatest_timestamp() if timestamp is None else data.batch_at_time(timestamp)
     greatest: Record | None = None
-    for batch in read_batches(encoded or b""):
+    next_offset = offsets.start
+    while next_offset < offsets.stop and not budget.is_used_up:
+        find = data.batch_of_greatest_timestamp if timestamp is None else partial(data.batch_at_time, timestamp)
+        batch = next(read_batches(find(next_offset) or b""), None)
+        if batch is None:
+            break
+        next_offset, is_whole = batch.last_offset + 1, True
         greatest_of_batch = batch.header.max_timestamp if isinstance(batch, RecordBatch) else None
         for records in decoded(batch, budget):
             for record in records:
                 if record.offset not in offsets:
+                    is_whole = False
                     continue
                 if timestamp is not None and record.timestamp >= timestamp:
                     return record
@@ -55,4 +62,6 @@ def record_at(
                         return record
             if budget.ends_slice():
                 yield
+        if greatest is not None and is_whole:
+            break
     return greatest

@@ -249,22 +249,27 @@ class PartitionData:
                 return self._last_offsets[index] + 1
         return self.next_offset
 
-    def batch_at_time(self, timestamp: int) -> bytes | None:
-        """Return the first batch with a record of this timestamp or a later one."""
-        self.refresh_index()
-        for index in range(self._first, len(self._sizes)):
+    def batch_at_time(self, timestamp: int, offset: int = 0) -> bytes | None:
+        """Return the first batch with a record of this timestamp or a later one, from the batch with an offset on."""
+        for index in range(self._first_readable(offset), len(self._sizes)):
             if self._max_timestamps[index] >= timestamp:
                 return self._read_batches(index, index + 1)
         return None
 
-    def batch_of_greatest_timestamp(self) -> bytes | None:
-        """Return the first batch with the greatest timestamp of the partition."""
-        self.refresh_index()
-        timestamps = self._max_timestamps[self._first :]
+    def batch_of_greatest_timestamp(self, offset: int = 0) -> bytes | None:
+        """Return the first batch with the greatest timestamp of the partition, from the batch with an offset on."""
+        first = self._first_readable(offset)
+        timestamps = self._max_timestamps[first:]
         if not timestamps:
             return None
-        index = self._first + timestamps.index(max(timestamps))
+        index = first + timestamps.index(max(timestamps))
         return self._read_batches(index, index + 1)
+
+    def _first_readable(self, offset: int) -> int:
+        """Return the index of the batch that has an offset, or of the next one; on disk, batches below the log start
+        offset are in the index after a restart."""
+        self.refresh_index()
+        return max(self._first, bisect_left(self._last_offsets, max(offset, self.start_offset)))
 
     def epoch_at(self, offset: int) -> int:
         """Return the leader epoch of the record at an offset; -1 if there is none."""
