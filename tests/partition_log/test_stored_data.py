@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -11,6 +12,8 @@ from hypothesis import given, settings
 
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
 from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL, position_of
 from kproto.records.batches import read_records
 from kproto.records.record import Record
@@ -276,6 +279,22 @@ def test_a_damaged_batch_is_an_error_of_the_file() -> None:
     file.close()
     with pytest.raises(DamagedBatch):
         stored.refresh_index()
+
+
+def test_a_partition_whose_file_cannot_be_read_has_an_error() -> None:
+    """DeleteRecords and DescribeProducers closed the connection."""
+    broker = DiskBroker("os", kafka_version="4.4")
+    broker.broker.state.cluster.create_topic("t", partition_count=1, replication_factor=1)
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(2)),))
+    broker.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
+    partition = DeleteRecordsPartition(partition_index=0, offset=1)
+    delete = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=(partition,)),), timeout_ms=1000)
+    describe = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
+    with mock.patch.object(StoredData, "refresh_index", side_effect=OSError(errno.EIO, "")):
+        deleted = broker.ask(delete, 2).topics[0].partitions[0]
+        described = broker.ask(describe, 0).topics[0].partitions[0]
+    assert (deleted.error_code, deleted.low_watermark) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    assert (described.error_code, described.active_producers) == (ErrorCode.KAFKA_STORAGE_ERROR, ())
 
 
 def test_the_index_reads_the_headers_of_large_batches_alone() -> None:

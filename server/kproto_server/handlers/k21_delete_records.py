@@ -82,5 +82,8 @@ def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -
     if is_out_of_range:
         return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
     if wanted > partition.log_start_offset:
-        context.log_manager.data_of(topic, partition).delete_before(wanted)
+        try:
+            context.log_manager.data_of(topic, partition).delete_before(wanted)
+        except OSError:
+            return ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET
     return ErrorCode.NONE, partition.log_start_offset

@@ -16,6 +16,7 @@ from kproto_server.cluster.topics import name_problem
 from kproto_server.deferred import LargeResponse, array_of, noting_errors, sum_exceeds
 from kproto_server.handlers._hash_order import ids_in_hash_order
 from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ def _led_partition(topic_name: str, index: int, context: RequestContext) -> Part
 
 def _producer_count(topic_name: str, index: int, context: RequestContext) -> int:
     partition = _led_partition(topic_name, index, context)
-    return 0 if isinstance(partition, ErrorCode) else len(partition.data.producers)
+    try:
+        return 0 if isinstance(partition, ErrorCode) else len(partition.data.producers)
+    except OSError:  # the partition has an error in the response
+        return 0
 
 
 def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
@@ -94,7 +98,11 @@ def _partition(topic_name: str, index: int, context: RequestContext) -> Partitio
         return PartitionResponse(
             partition_index=index, error_code=partition, error_message=message, active_producers=()
         )
-    known = dict(partition.data.producers.items())
+    try:
+        known = dict(partition.data.producers.items())
+    except OSError as unreadable:
+        error = error_of_read(unreadable, topic_name, index)
+        return PartitionResponse(partition_index=index, error_code=error, active_producers=())
     in_order = [(producer_id, known[producer_id]) for producer_id in ids_in_hash_order(known)]
     active = array_of(_producer, in_order, is_large=len(in_order) > SMALL_PRODUCERS)
     return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=active)
