@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto.errors import StringTooLong
+from kproto.errors import EncodeError, StringTooLong
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -255,6 +256,29 @@ def test_a_fenced_producer_with_the_last_epoch_gets_a_new_id() -> None:
     made = client.start(**again)
     assert (made.error_code, made.producer_id != first, made.producer_epoch) == (0, True, 0)
     assert client.start(**again).producer_id == made.producer_id
+
+
+def test_the_greatest_epoch_is_of_no_producer() -> None:
+    """It fences a producer whose transaction was aborted. A client that uses it nevertheless is fenced, too."""
+    broker, client = with_producer()
+    with_epoch(broker, EPOCH_MAX)
+    client.epoch = EPOCH_MAX
+    assert client.add() == ErrorCode.PRODUCER_FENCED
+    for commits in (True, False):
+        assert client.end(5, commits=commits).error_code == ErrorCode.PRODUCER_FENCED
+    assert (values(broker).status, values(broker).epoch) == (TransactionStatus.EMPTY, EPOCH_MAX)
+
+
+def test_a_transition_that_fits_no_record_is_dropped() -> None:
+    """The transactional id waited for it for good."""
+    broker, client = with_producer()
+    transaction = broker.state.transactions.transactions["a"]
+    before = transaction.values
+    list(broker.state.transactions.make_readable(broker.clock.now_ms()))
+    with pytest.raises((EncodeError, struct.error)):
+        broker.state.transactions.log.append(transaction, before._replace(epoch=EPOCH_MAX + 1), 0)
+    assert (transaction.values, transaction.pending) == (before, None)
+    assert client.add() == 0
 
 
 def test_a_node_that_does_not_lead_the_partition_is_no_coordinator() -> None:

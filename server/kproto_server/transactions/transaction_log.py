@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.errors import StringTooLong
 from kproto.records.partitioning import TRANSACTION_TOPIC, partition_for
 from kproto_server.cluster.features import TRANSACTION_VERSION
 from kproto_server.cluster.topics import NO_LEADER
@@ -109,8 +108,8 @@ class TransactionLog:
 
         try:
             self.write(transaction.transactional_id, values, now_ms, settle)
-        except StringTooLong:
-            transaction.pending = None  # the transactional id does not fit a record; the connection reports the error
+        except Exception:
+            transaction.pending = None  # the values do not fit a record; the connection reports the error
             raise
 
     def write(

@@ -157,7 +157,9 @@ def verify(transaction: Transaction, producer: ProducerIdAndEpoch, partition: To
 def _producer_error(producer: ProducerIdAndEpoch, values: TransactionValues) -> ErrorCode:
     if values.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    return ErrorCode.NONE if values.epoch == producer.epoch else ErrorCode.PRODUCER_FENCED
+    # No producer gets the greatest epoch: it is that of an abort, and there is none to raise it to.
+    is_current = values.epoch == producer.epoch != EPOCH_MAX
+    return ErrorCode.NONE if is_current else ErrorCode.PRODUCER_FENCED
 
 
 def ended(
