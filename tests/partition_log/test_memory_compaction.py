@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kproto.records.batches import read_records
+from kproto.records.compression import Compression
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.partition_log.memory_compaction import STEP_BATCHES, compaction
@@ -68,6 +69,15 @@ def test_a_step_reads_few_batches() -> None:
     data = log(1000)
     assert len(list(steps(data))) == 2 * 1000 / STEP_BATCHES
     assert contents(data) == [(998, b"998"), (999, b"999")]
+
+
+def test_a_step_decompresses_one_batch() -> None:
+    data = PartitionData()
+    for number in range(10):
+        encoded = build_record_batch([Record(b"a", b"%d" % number)], compression=Compression.GZIP)
+        data.append(encoded, 0, NOW_MS, 0)
+    assert len(list(steps(data))) == 2 * 10
+    assert contents(data) == [(9, b"9")]
 
 
 def test_records_may_be_appended_and_deleted_between_steps() -> None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kproto.errors import MissingPackage
+from kproto.records.compression import COMPRESSION_MASK
+from kproto_server.partition_log.precheck import ATTRIBUTES_POSITION
 from kproto_server.storage.retained_records import RetainedRecords
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from kproto_server.partition_log.partition_data import PartitionData
 
 STEP_BATCHES = 100
-"""Batches of one record that are read in one step: 1 ms."""
+"""Batches of one record that are read in one step: 1 ms. A compressed batch ends a step: it may have MiBs."""
 
 
 def compaction(data: PartitionData, end_offset: int, now_ms: int, delete_retention_ms: int) -> Iterator[None]:
@@ -31,7 +33,7 @@ def compaction(data: PartitionData, end_offset: int, now_ms: int, delete_retenti
     for count, (_, batch) in enumerate(batches, 1):
         with suppress(MissingPackage):
             yield from retained.add_to_offset_map(batch)
-        if not count % STEP_BATCHES:
+        if _ends_step(count, batch):
             yield
     changed: dict[int, tuple[bytes, bytes]] = {}
     unstable = retained.first_unstable_offset
@@ -42,7 +44,11 @@ def compaction(data: PartitionData, end_offset: int, now_ms: int, delete_retenti
             part = yield from retained.filter_batch(batch)
             if part is not None:
                 changed[last_offset] = (batch, part)
-        if not count % STEP_BATCHES:
+        if _ends_step(count, batch):
             yield
     if changed and data.batches_below(end_offset)[-1:] == batches[-1:]:
         data.replace(changed)
+
+
+def _ends_step(count: int, batch: bytes) -> bool:
+    return not count % STEP_BATCHES or bool(batch[ATTRIBUTES_POSITION] & COMPRESSION_MASK)
