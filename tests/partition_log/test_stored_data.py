@@ -20,6 +20,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.log_manager.markers import EndMarker, append_marker
+from kproto_server.log_manager.retention_task import retention_config
 from kproto_server.partition_log.lookup import lookup_budget, record_at
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
@@ -295,6 +296,18 @@ def test_a_partition_whose_file_cannot_be_read_has_an_error() -> None:
         described = broker.ask(describe, 0).topics[0].partitions[0]
     assert (deleted.error_code, deleted.low_watermark) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
     assert (described.error_code, described.active_producers) == (ErrorCode.KAFKA_STORAGE_ERROR, ())
+
+
+def test_records_of_a_file_that_cannot_be_read_do_not_expire() -> None:
+    """The error ended the broker."""
+    broker = DiskBroker("os", kafka_version="4.4")
+    broker.broker.state.cluster.create_topic("t", partition_count=1, replication_factor=1)
+    topic = broker.broker.state.cluster.topics["t"]
+    stored = broker.broker.state.log_manager.data_of(topic, topic.partitions[0])
+    assert isinstance(stored, StoredData)
+    config, _ = retention_config(broker.broker.state.settings.current, topic)
+    with mock.patch.object(StoredData, "refresh_index", side_effect=OSError(errno.EIO, "")):
+        broker.persistence.topic_logs.drop_expired(stored, config, broker.broker.clock.now_ms())
 
 
 def test_the_index_reads_the_headers_of_large_batches_alone() -> None:

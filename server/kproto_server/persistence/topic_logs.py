@@ -142,7 +142,11 @@ class TopicLogs:
         lost ones.
         """
         log = data.log
-        segments = data.segments(config.segment_ms)
+        try:
+            segments = data.segments(config.segment_ms)
+        except OSError as error:
+            logger.error("records of %s can't expire, it can't be read: %s", log.directory, error)
+            return
         count = expired_count(segments, now_ms, data.start_offset, config)
         try:
             if segments and (count == len(segments) or now_ms - data.first_timestamp_of_newest() > config.segment_ms):
