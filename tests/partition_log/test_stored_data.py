@@ -282,6 +282,24 @@ def test_a_damaged_batch_is_an_error_of_the_file() -> None:
         stored.refresh_index()
 
 
+def test_a_read_that_failed_leaves_no_batch_in_the_index_twice() -> None:
+    disk = SimulatedDisk()
+    _, stored = opened(disk, 10_000_000)
+    for _ in range(20):
+        stored.append(batch(1, size=5000), 0, 0, 0)
+    read_at = SimulatedFile.read_at
+
+    def read_first(file: SimulatedFile, position: int, size: int) -> bytes:
+        if position:
+            raise OSError(errno.EIO, "")
+        return read_at(file, position, size)
+
+    with mock.patch.object(SimulatedFile, "read_at", read_first), pytest.raises(OSError, match="Errno"):
+        stored.refresh_index()
+    stored.refresh_index()
+    assert len(list(stored.batches())) == 20
+
+
 def test_a_partition_whose_file_cannot_be_read_has_an_error() -> None:
     """DeleteRecords and DescribeProducers closed the connection."""
     broker = DiskBroker("os", kafka_version="4.4")

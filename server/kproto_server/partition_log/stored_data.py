@@ -164,8 +164,11 @@ class StoredData(PartitionData):
                 if segment.base_offset >= self._indexed[0]:
                     try:
                         self._index(segment)
-                    except DecodeError as error:
-                        raise DamagedBatch(errno.EIO, str(error), segment.path) from error
+                    except (DecodeError, OSError) as error:
+                        self._clear_index()  # else the batches before the failure would be indexed twice
+                        if isinstance(error, DecodeError):
+                            raise DamagedBatch(errno.EIO, str(error), segment.path) from error
+                        raise
         self._restores_producers = False
         self._lost_producers.clear()
 
