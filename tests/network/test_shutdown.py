@@ -21,6 +21,7 @@ from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
 from kproto_server.network.listening import reserve
 from kproto_server.network.node_listener import NodeListener
+from kproto_server.network.server import Server
 from kproto_server.network.shutdown import DELIVER_S, RESPOND_S, finish
 from tests.commandline.commands import LIMIT_S, Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
@@ -283,3 +284,19 @@ def test_a_broker_in_this_process_shuts_down_cleanly(without_time_limit: None) -
         broker.stop()
         assert client.read_ids_to_the_end() == sent
         idle.wait_closed()
+
+
+def test_nodes_stop_listening_before_the_tasks_of_their_connections_end() -> None:
+    """A connection that has to wait needs a task: in an iteration between the two the broker would fail."""
+    listening: list[int] = []
+
+    async def observe(server: Server) -> None:
+        """Note what listens when the shutdown begins. Cancellation: is what it waits for."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            listening.append(sum(len(listener.listening) for listener in server.nodes.listeners.values()))
+
+    with Broker.running(brokers=2) as broker:
+        broker.run(lambda server: server.start_task(observe))
+    assert listening == [0]

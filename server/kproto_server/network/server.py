@@ -195,6 +195,8 @@ class Server:
                 nursery.start_soon(self._close_idle)
                 ready()
                 await self._stop.wait()
+                for listener in self.nodes.listeners.values():  # no connection may wait in a nursery that is closed
+                    listener.stop_listening()
                 nursery.cancel_scope.cancel()
             await finish(self.nodes.listeners.values(), self.nodes.links)
         finally:
