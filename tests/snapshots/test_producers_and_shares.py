@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 
 from kproto.codes import ErrorCode
+from kproto.errors import UsageError
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto_server import Broker
+from kproto_server.state import BrokerState
 from tests.broker.test_reset import produce as produce_batch
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic
@@ -133,3 +136,17 @@ def test_a_share_group_goes_on_after_what_it_was_done_with(broker: Broker) -> No
     produce(broker, "d")
     consume(1)
     assert [one for one in seen if one != b"begin"] == [b"d"]
+
+
+@pytest.mark.parametrize("what", ["groups", "transactions", "share groups"])
+def test_no_snapshot_is_taken_of_what_is_being_loaded(broker: Broker, what: str) -> None:  # noqa: F811
+    def unavailable(state: BrokerState) -> dict[int, int]:
+        if what == "groups":
+            return state.coordinator.unavailable
+        return state.transactions.log.unavailable if what == "transactions" else state.share_groups.store.unavailable
+
+    broker.run(lambda server: unavailable(server.state).update({0: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}))
+    with pytest.raises(UsageError, match=f"^{what} are still being loaded"):
+        broker.snapshot()
+    broker.run(lambda server: unavailable(server.state).clear())
+    broker.snapshot()

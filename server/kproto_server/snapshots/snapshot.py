@@ -70,8 +70,14 @@ def take(state: BrokerState, running: Collection[int]) -> BrokerSnapshot:
     Raises:
         UsageError: the data directory is still being loaded.
     """
-    if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in state.coordinator.unavailable.values():
-        raise UsageError("groups are still being loaded: take the snapshot later")
+    transactions, share_groups = state.used_transactions, state.used_share_groups
+    for what, unavailable in (
+        ("groups", state.coordinator.unavailable),
+        ("transactions", {} if transactions is None else transactions.log.unavailable),
+        ("share groups", {} if share_groups is None else share_groups.store.unavailable),
+    ):
+        if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in unavailable.values():
+            raise UsageError(f"{what} are still being loaded: take the snapshot later")
     now_ms = state.clock.now_ms()
     return BrokerSnapshot(
         state.kafka_version.name, now_ms, frozenset(running), Topics.of(state), Groups.of(state, now_ms)
