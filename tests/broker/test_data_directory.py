@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.errors import UsageError
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -67,6 +70,19 @@ def test_reset_removes_the_data_on_disk(tmp_path: Path, durability: Durability) 
 def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:
     with Broker.running(data=str(tmp_path)), pytest.raises(DirectoryInUse, match="in use"):
         Broker(data=str(tmp_path)).start()
+
+
+def test_a_start_that_fails_releases_the_directory_and_all_descriptors(tmp_path: Path) -> None:
+    data, file = str(tmp_path / "data"), tmp_path / "file"
+    file.touch()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        with pytest.raises(UsageError, match="TLS: can't write"):
+            Broker(data=data, tls="auto", tls_directory=str(file / "tls")).start()
+    with Broker.running(data=data), pytest.raises(DirectoryInUse):
+        Broker(data=data).start()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @DURABILITIES

@@ -79,7 +79,11 @@ def assemble(
     if data is not None:
         from kproto_server.persistence.persistence import Persistence
 
-        persistence = Persistence(data, state, loop.post)
+        try:
+            persistence = Persistence(data, state, loop.post)
+        except BaseException:
+            loop.close()
+            raise
     delete_stored = None if persistence is None else persistence.topic_logs.drop_expired
     retention_task = RetentionTask(state.settings, cluster.topics, clock, delete_stored)
     retention_task.start()

@@ -235,6 +235,7 @@ class Broker(BrokerControls):
     def _start(self) -> None:
         host_name, port, count = self._address
         sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)), self._started)
+        server: Server | None = None
         try:
             self._others = []
             if self._listeners[1:]:
@@ -255,6 +256,11 @@ class Broker(BrokerControls):
         except BaseException:
             for sock in (*sockets, *(sock for one in self._others for sock in one.sockets)):
                 sock.close()
+            if self._security is not None:
+                self._security.close()
+                self._security = None
+            if server is not None:
+                server.abandon()
             raise
         node_sockets = {
             node_id: {"": sock} | {one.name: one.sockets[index] for one in self._others}

@@ -167,12 +167,16 @@ class EventLoop:
                 self._poll_and_serve(None, NO_OWNERS)
             raise
         finally:
-            self.poller.close()
-            with self._wake_lock:
-                self._is_closed = True
-                self._wake_receive.close()
-                self._wake_send.close()
+            self.close()
         return self._outcome.unwrap()
+
+    def close(self) -> None:
+        """Close the poller and the pipe; `run` does it at its end, and the owner of a loop that never runs."""
+        self.poller.close()
+        with self._wake_lock:
+            self._is_closed = True
+            self._wake_receive.close()
+            self._wake_send.close()
 
     def _finish(self, outcome: Any) -> None:
         self._outcome = outcome

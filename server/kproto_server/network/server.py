@@ -204,6 +204,12 @@ class Server:
             if self._persistence is not None:
                 self._persistence.close()
 
+    def abandon(self) -> None:
+        """Close the data directory and the loop if `main` never runs: a part of the broker could not be made."""
+        if self._persistence is not None:
+            self._persistence.close()
+        self.loop.close()
+
     def start_task(self, task: Callable[[Server], Awaitable[None]]) -> None:
         """Run a task beside the listeners until the shutdown begins; an exception in it ends the broker."""
         assert self._nursery is not None, "main runs"
