@@ -5,6 +5,7 @@ Method: real clients. What real clusters do is in tests/oracle/test_disks.py.
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,6 +20,8 @@ from kafka.structs import OffsetAndMetadata
 
 from kproto.errors import UsageError
 from kproto_server import Broker
+from kproto_server.network.disks import set_disk
+from kproto_server.network.server import Server
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic, find_coordinator
 from tests.oracle.disks import produce, request
@@ -186,3 +189,34 @@ def test_librdkafka_waits_for_a_slow_disk(broker: Broker) -> None:
 def test_wrong_conditions_are_refused(given: dict[str, Any]) -> None:
     with Broker.running() as broker, pytest.raises(UsageError):
         broker.cluster.disk(1, **given)
+
+
+def test_a_reset_behind_a_failed_write_of_the_same_iteration_has_all_nodes_run(broker: Broker) -> None:
+    def fail_and_reset(server: Server) -> None:
+        topic = server.state.cluster.topics["orders"]
+        node_id = topic.partitions[0].leader
+        set_disk(server, node_id, errno.ENOSPC)
+        with pytest.raises(OSError, match="the disk takes no writes"):
+            server.state.log_manager.data_of(topic, topic.partitions[0])
+        assert server.state.cluster.silent == {node_id}
+        server.reset()
+
+    broker.run(fail_and_reset)
+    assert broker.run(lambda server: (set(server.state.cluster.silent), sorted(server.nodes.listeners))) == (
+        set(), [1, 2, 3]
+    )  # fmt: skip
+
+
+def test_a_disk_that_is_good_again_at_once_has_its_node_replicate(broker: Broker) -> None:
+    def fail_and_repair(server: Server) -> None:
+        topic = server.state.cluster.topics["orders"]
+        node_id = topic.partitions[0].leader
+        set_disk(server, node_id, errno.ENOSPC)
+        with pytest.raises(OSError, match="the disk takes no writes"):
+            server.state.log_manager.data_of(topic, topic.partitions[0])
+        set_disk(server, node_id)
+
+    broker.run(fail_and_repair)
+    assert broker.run(lambda server: (set(server.state.cluster.silent), sorted(server.nodes.listeners))) == (
+        set(), [1, 2, 3]
+    )  # fmt: skip

@@ -115,6 +115,7 @@ class Cluster(SharedState):
         super().reset()
         for node_id in list(self._behind):
             self.start_replication(node_id)
+        self.silent.clear()
         self.unsaved.clear()
 
     # Nodes.

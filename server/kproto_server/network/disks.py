@@ -108,8 +108,12 @@ class Disks:
         return 0 if topic is None or index < 0 else self.error(topic.partitions[index])
 
     def _end(self, node_id: int) -> None:
-        if node_id in self._server.nodes.listeners:
+        if node_id not in self._server.nodes.listeners:
+            return
+        if node_id in self._bad:
             self._server.nodes.crash(node_id, resets=False)
+        else:  # its disk was made good in this iteration
+            self._server.state.cluster.silent.discard(node_id)
 
     def check_start(self, node_id: int) -> None:
         """Refuse to start a node whose disk is bad: it would end at once.
