@@ -61,6 +61,19 @@ def test_a_coordinator_moves_and_loads(broker: Broker) -> None:
     assert heartbeat(broker, after) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_the_last_move_of_a_coordinator_decides_when_it_is_loaded(broker: Broker) -> None:
+    broker.cluster.move_coordinator(group="billing", loading_ms=1000)
+    broker.clock.advance(milliseconds=900)
+    after = broker.cluster.move_coordinator(group="billing", loading_ms=1000)
+    broker.clock.advance(milliseconds=900)
+    assert heartbeat(broker, after) == ErrorCode.NONE  # as of a coordinator that loads
+    broker.clock.advance(milliseconds=100)
+    assert heartbeat(broker, after) == ErrorCode.UNKNOWN_MEMBER_ID
+    broker.cluster.move_coordinator(group="billing", loading_ms=1000)
+    after = broker.cluster.move_coordinator(group="billing")
+    assert heartbeat(broker, after) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_leader_moves(broker: Broker) -> None:
     before = broker.cluster.leader("orders", 0)
     after = broker.cluster.move_leader("orders", 0)

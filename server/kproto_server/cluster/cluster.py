@@ -34,6 +34,7 @@ from kproto_server.partition_log.partition_data import NO_DATA
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from kproto_server.clock import Timer
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -78,6 +79,8 @@ class Cluster(SharedState):
         """Nodes that do not replicate."""
         self.silent: set[int] = set()
         """Nodes that have ended, which the cluster has not noticed: they are in sync, and do not replicate."""
+        self.loading: dict[tuple[str, int], Timer] = {}
+        """The ends of the loading of moved coordinators, by the topic and the partition."""
         self.replica_waiters: dict[Callable[[], object], None] = {}
         """Called when in-sync replicas may have changed: produces that wait for them."""
         self._topics_by_id: dict[bytes, Topic] = {}

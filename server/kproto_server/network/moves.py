@@ -36,10 +36,15 @@ def move_leader(state: BrokerState, topic: str, index: int, node_id: int | None 
     if topic == OFFSETS_TOPIC:
         unload(state.coordinator, {index})
     state.cluster.lead(partition, new)
+    former = state.cluster.loading.pop((topic, index), None)
+    if former is not None and former.action is not None:  # the node that was loading it is no coordinator any more
+        former.action()
+        former.cancel()
     if loading_ms and topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
         unavailable = (state.coordinator if topic == OFFSETS_TOPIC else state.transactions.log).unavailable
         unavailable[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        state.clock.call_at(state.clock.now_ms() + loading_ms, partial(_loaded, unavailable, index))
+        due_ms = state.clock.now_ms() + loading_ms
+        state.cluster.loading[topic, index] = state.clock.call_at(due_ms, partial(_loaded, unavailable, index))
     return new
 
 
