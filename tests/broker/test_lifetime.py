@@ -18,7 +18,7 @@ import pytest
 
 from kproto_server.broker.broker import Broker
 from kproto_server.clock import Clock, PeriodicTask
-from kproto_server.network.listening import CannotListen
+from kproto_server.network.listening import CannotListen, open_sockets
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic, topic_names
 from tests.waiting import LIMIT_S
@@ -117,6 +117,12 @@ def test_a_taken_port_raises_cannot_listen_and_leaves_no_thread_and_no_descripto
         assert open_descriptors() == descriptors
     with broker, RawClient(broker.bootstrap_servers) as client:
         assert topic_names(client) == set(), "it starts when the port is free"
+
+
+def test_a_port_that_does_not_exist_raises_cannot_listen() -> None:
+    """As that of a further listener of the last node."""
+    with pytest.raises(CannotListen, match=r"can't listen on 127\.0\.0\.1:65536: ports end at 65535; "):
+        open_sockets("127.0.0.1", (65536,))
 
 
 def test_what_is_no_host_name_raises_cannot_listen() -> None:

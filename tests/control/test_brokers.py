@@ -138,6 +138,18 @@ def test_mistakes_have_problem_details(monkeypatch: pytest.MonkeyPatch) -> None:
         for body, detail in (
             ({"kafka_version": "9.9"}, "9.9"),
             ({"brokers": 0}, "at least one node"),
+            ({"brokers": 30_000_000}, "at most 1000 nodes"),
+            ({"port": 70_000}, "is 0 to 65535, not 70000"),
+            ({"port": -1}, "is 0 to 65535, not -1"),
+            ({"port": 65535, "brokers": 2}, "is 0 to 65534, not 65535"),
+            (
+                {
+                    "listeners": ["PLAINTEXT://127.0.0.1:0", "OTHER://127.0.0.1:65535"],
+                    "settings": {"listener.security.protocol.map": "OTHER:PLAINTEXT"},
+                    "brokers": 2,
+                },
+                "is 0 to 65534, not 65535",
+            ),
             ({"settings": {"no.such": 1}}, "no.such"),
             ({"settings": {"sasl.oauthbearer.jwks.endpoint.url": "file:///x"}}, "may name a file of this machine"),
             ({"settings": {"ssl.keystore.location": "/x"}, "tls": "auto"}, "may name a file of this machine"),

@@ -26,6 +26,7 @@ from kproto_server.broker.thread import NOT_RUNNING, BrokerThread
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.listeners import (
+    PORT_MAX,
     SETTINGS_OF_LISTENERS,
     Address,
     bracketed,
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from kproto_server.observation.observe import Observations
 
 T = TypeVar("T")
+
+BROKERS_MAX = 1000
+"""A larger cluster exhausts ports and file descriptors."""
 
 
 class BrokerOptions(TypedDict, total=False):
@@ -150,6 +154,8 @@ class Broker(BrokerControls):
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a broker has at least one node, not {brokers}")
+        if brokers > BROKERS_MAX:
+            raise ValueError(f"a broker has at most {BROKERS_MAX} nodes, not {brokers}")
         if started is not None and not 1 <= started <= brokers:
             raise ValueError(f"of {brokers} nodes 1 to {brokers} can be started, not {started}")
         if requests_kept < 0:
@@ -171,6 +177,10 @@ class Broker(BrokerControls):
             if main is not None and main.bound is not None:
                 host, port = main.bound.host or "0.0.0.0", main.bound.port  # noqa: S104 - as Kafka
             self._advertised = Address(host, 0) if main is None or main.advertised is None else main.advertised
+        port_max = PORT_MAX - brokers + 1
+        for first in (port, *(one.bound.port for one in self._listeners if one.bound is not None)):
+            if not 0 <= first <= port_max:
+                raise ValueError(f"a port that the first of {brokers} nodes listens on is 0 to {port_max}, not {first}")
         protocol = protocol_name(has_tls=tls is not None, has_sasl=bool(sasl))
         self._names = [one.name for one in self._listeners] or [protocol]
         check_names_of_listeners(self.settings, self._names, users_of)

@@ -24,6 +24,9 @@ def reserve(host: str, port: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.setblocking(False)
+    except OverflowError:
+        sock.close()
+        raise OSError("ports end at 65535") from None
     except (TypeError, UnicodeError):  # IDNA refuses it
         sock.close()
         raise OSError("it is no host name") from None
