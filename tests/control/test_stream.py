@@ -95,7 +95,9 @@ def test_looks_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found["skipped"] == 7
 
 
-def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(conversation, "SEND_S", 0.2)
     monkeypatch.setattr(conversation, "LOOK_S", 0.0)
     monkeypatch.setattr(EventStream, "look", lambda *_: b"event: x\ndata: {}\n\n" * 10_000)
@@ -107,6 +109,7 @@ def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch)
         with sock:
             sock.settimeout(30)
             wait_until(lambda: _is_reset(sock), "the end")
+    assert "the control API has failed" not in caplog.text
 
 
 def _is_reset(sock: socket.socket) -> bool:

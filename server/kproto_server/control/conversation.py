@@ -56,9 +56,9 @@ async def converse(stream: trio.SocketStream, service: Service, admission: Admis
     try:
         while await conversation.exchange(admission, is_busy):
             pass
-    except (_Ended, trio.BrokenResourceError, trio.ClosedResourceError, h11.LocalProtocolError):
-        return
-    except Exception:  # a defect of the control API ends neither the broker nor other connections
+    except* (_Ended, trio.BrokenResourceError, trio.ClosedResourceError, h11.LocalProtocolError):
+        pass  # an operation that waits has a nursery, whose errors are a group
+    except* Exception:  # a defect of the control API ends neither the broker nor other connections
         logger.exception("the control API has failed")
 
 
