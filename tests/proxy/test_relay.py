@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 import pytest
@@ -18,9 +19,11 @@ import trio.testing
 
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.network.tls import TlsSocket
+from kproto_server.proxy.faults import ProxyRules
 from kproto_server.proxy.relay import PENDING_MAX, READ_MAX_BYTES, Relay
 from kproto_server.proxy.sockets import begin_tls
 from kproto_server.proxy.upstream import tls_context
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.security.certificates import CertificateKind
 from kproto_server.security.tls_files import TlsFiles
 from tests.proxy.exchanged import asked, new_exchanges, raw
@@ -60,7 +63,7 @@ def server_context(tls: TlsFiles) -> ssl.SSLContext:
 class Ends:
     """The far ends of a relay's sockets."""
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, tls: Tls, rules: ProxyRules | None = None) -> None:
         near_client, far_client = socket.socketpair()
         near_broker, far_broker = socket.socketpair()
         near_client.setblocking(False)
@@ -79,7 +82,7 @@ class Ends:
             self._client_context = tls_context(str(tls.broker.ca_file))
             context = server_context(tls.broker)
             self.broker = trio.SSLStream(self.broker, context, server_side=True, https_compatible=True)
-        self.exchanges = new_exchanges()
+        self.exchanges = new_exchanges(rules=rules)
         self.relay: Relay | None = None
         self.sent = 0
 
@@ -99,8 +102,11 @@ class Ends:
 
 
 @asynccontextmanager
-async def relaying(tls: Tls = Tls()) -> AsyncIterator[Ends]:  # noqa: B008 - it does not change
-    ends = Ends(tls)
+async def relaying(
+    tls: Tls = Tls(),  # noqa: B008 - it does not change
+    rules: ProxyRules | None = None,
+) -> AsyncIterator[Ends]:
+    ends = Ends(tls, rules)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ends.run)
         yield ends
@@ -139,6 +145,21 @@ async def test_a_client_that_does_not_read_stops_the_broker(tls: Tls) -> None:
         await all_blocked()
         assert ends.sent < BUFFERED_MAX_BYTES
         assert await received(ends.client, len(FETCHED)) == FETCHED
+
+
+async def test_the_response_of_a_fault_rule_is_behind_a_large_one() -> None:
+    rules = ProxyRules(KafkaVersion.named("latest"), lambda: 0, lambda seed: Random(seed).random)  # noqa: S311
+    rules.add({"api": "Heartbeat", "error": "UNKNOWN_MEMBER_ID"})
+    async with relaying(rules=rules) as ends, trio.open_nursery() as nursery:
+        request = raw(0x7000, 0, 1)
+        await ends.client.send_all(request)
+        assert await received(ends.broker, len(request)) == request
+        nursery.start_soon(ends.send, ends.broker, FETCHED)
+        await all_blocked()
+        await ends.client.send_all(asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 2))
+        await all_blocked()
+        both = FETCHED + b"\0\0\0\6\0\0\0\2\0\x19"
+        assert await received(ends.client, len(both)) == both
 
 
 async def test_requests_without_responses_stop_the_client() -> None:

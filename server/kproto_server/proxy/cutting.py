@@ -36,6 +36,11 @@ class Cutter(Generic[T]):
         self._is_lost = False
         """Whether the stream has no frames any more."""
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether a frame passes, of which a part has not arrived."""
+        return self._passing > 0
+
     def feed(self, data: bytes) -> list[bytes | T]:
         """Take the bytes of one read; return what to send on, in order."""
         collected = self._collected

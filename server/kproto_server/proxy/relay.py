@@ -52,6 +52,8 @@ class Relay:
         self._broker = broker
         self._exchanges = exchanges
         self._captured = captured
+        self._sending = trio.Lock()
+        """Held while the client is sent something: both tasks do."""
         self._progress = trio.Event()
         """Set when responses have gone to the client."""
         self._received: bytes | None = received or None
@@ -110,8 +112,16 @@ class Relay:
             if self._captured is not None:
                 self._captured.received(data)
             pieces = exchanges.responses.feed(data)
-            has_client = has_client and await send(self._client, pieces)
+            has_client = has_client and await self._send_client(pieces)
             self._progress.set()
+
+    async def _send_client(self, pieces: list[bytes]) -> bool:
+        """Send the client all pieces, behind those of the other task; return False if it is gone.
+
+        Cancellation: a part of the pieces may have been sent.
+        """
+        async with self._sending:
+            return await send(self._client, pieces)
 
     def _next_size(self, data: bytes, size: int) -> int:
         """Return the bytes of the read behind one of at most ``size`` bytes."""
@@ -159,7 +169,7 @@ class Relay:
         Cancellation: the request or a part of the response may have been sent.
         """
         exchanges = self._exchanges
-        while exchanges.pending and exchanges.pending[0].faulted is not faulted:
+        while exchanges.responses.is_passing or (exchanges.pending and exchanges.pending[0].faulted is not faulted):
             await self._next_progress()
         result = faulted.begin()
         while True:
@@ -173,7 +183,7 @@ class Relay:
                 continue
             piece = faulted.piece(result, exchanges.observations)
             if piece.data:
-                await send(self._client, [piece.data])  # that it is gone, its next read shows
+                await self._send_client([piece.data])  # that it is gone, its next read shows
             if piece.close_reason is not None:
                 if piece.resets:
                     self._client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
