@@ -9,14 +9,19 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trio
 
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto_server.broker.broker import Broker
 from kproto_server.capture.writer import CaptureFile
 from kproto_server.commandline import cli
+from kproto_server.network.transport import RESET_AT_CLOSE
+from kproto_server.observation.observe import Observations
+from kproto_server.proxy.proxy import Proxy
 from kproto_server.proxy.recording import Recording
 from tests.audit.test_same_rows import rows
 from tests.commandline.commands import LIMIT_S, kproto
@@ -73,18 +78,52 @@ def test_a_disk_that_is_full_ends_the_capture_alone(
     recording = Recording(str(tmp_path / "kafka.pcap"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
-        connection = recording.connection(client, client)
+        connection = recording.connection(client.getsockname(), client)
         monkeypatch.setattr(CaptureFile, "packet", full)
         with caplog.at_level(logging.ERROR, "kproto"):
             connection.sent(b"request")
             connection.received(b"response")
-            recording.connection(client, client).closed(by_broker=True)
+            recording.connection(client.getsockname(), client).closed(by_broker=True)
             recording.close()
         client.close()
     assert recording.has_failed
     assert [record.message for record in caplog.records] == [
         f"--capture: can't write {str(tmp_path / 'kafka.pcap')!r} any more: No space left on device"
     ]
+
+
+def test_a_client_that_has_reset_early_is_no_failure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its socket has no address any more when the connection to the broker is there."""
+    recording = Recording(str(tmp_path / "kafka.pcap"))
+    with Broker.running() as broker, socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        accepted, address = listener.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+        client.close()
+        with pytest.raises(OSError):
+            accepted.getpeername()
+        host, port = broker.bootstrap_servers.split(":")
+        upstream = host, int(port)
+        proxy = Proxy(
+            upstream,
+            host=host,
+            port=0,
+            advertised_host=host,
+            observations=Observations(),
+            served={},
+            recording=recording,
+        )
+
+        async def serve() -> None:
+            await proxy._limit.acquire_on_behalf_of(token := object())
+            await proxy._serve_client(upstream, accepted, address, token)
+
+        with closing(proxy):
+            trio.run(serve)
+        assert proxy.connection_count == 0
+    recording.close()
+    assert caplog.records == []
+    assert (tmp_path / "kafka.pcap").stat().st_size > 100
 
 
 def test_a_failed_capture_is_the_exit_code_2(tmp_path: Path) -> None:

@@ -178,13 +178,14 @@ class Proxy:
                 logger.warning("can't accept a connection: %s", error.strerror)
                 await trio.sleep(ACCEPT_PAUSE_S)
             else:
-                self._nursery.start_soon(self._serve_client, broker, client, address[0], token)
+                self._nursery.start_soon(self._serve_client, broker, client, address[:2], token)
 
-    async def _serve_client(self, broker: Address, client: socket.socket, client_host: str, token: object) -> None:
+    async def _serve_client(self, broker: Address, client: socket.socket, address: Address, token: object) -> None:
         """Relay one connection and close it; whatever ends it, the others go on.
 
         Cancellation: both sockets are closed; a piece may have been sent in part.
         """
+        client_host = address[0]
         info = ConnectionInfo(f"/{client_host}")
         with closing(client):
             try:
@@ -198,7 +199,7 @@ class Proxy:
                             return
                     with await connect(broker, self._tls) as upstream:
                         self._note_reached(broker)
-                        captured = None if self._recording is None else self._recording.connection(client, upstream)
+                        captured = None if self._recording is None else self._recording.connection(address, upstream)
                         await self._relay(broker, secured, upstream, info, captured, received)
             except* CannotReach as group:
                 if broker not in self._unreachable:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.capture.writer import CapturedConnection
+    from kproto_server.proxy.rewriting import Address
 
 logger = logging.getLogger("kproto")
 
@@ -29,8 +30,11 @@ class Recording:
         self.has_failed: bool = False
         """Whether the file could not be written any more."""
 
-    def connection(self, client: socket.socket, broker: socket.socket) -> RecordedConnection:
-        """Return the capture of a new connection: the client's own address, and the broker's."""
+    def connection(self, client: Address, broker: socket.socket) -> RecordedConnection:
+        """Return the capture of a new connection: the client's own address, and the broker's.
+
+        ``client``: its address when it was accepted, which its socket does not have any more after a reset.
+        """
         return RecordedConnection(self, client, broker)
 
     def write(self, action: Callable[[CaptureFile], None]) -> None:
@@ -60,9 +64,9 @@ class Recording:
 class RecordedConnection:
     """The capture of one connection."""
 
-    def __init__(self, recording: Recording, client: socket.socket, broker: socket.socket) -> None:
+    def __init__(self, recording: Recording, client: Address, broker: socket.socket) -> None:
         self._recording = recording
-        self._ends = [endpoint(*sock.getpeername()[:2]) for sock in (client, broker)]
+        self._ends = [endpoint(*address) for address in (client, broker.getpeername()[:2])]
         self._connection: CapturedConnection | None = None
         self._recording.write(self._begin)
 
