@@ -179,6 +179,32 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert [line for line in lines if f": {file}: topics.orders: " not in line] == []
 
 
+HALF = "\ud800"
+"""Half a surrogate pair."""
+
+
+@pytest.mark.parametrize(
+    ("seed", "path"),
+    [
+        ({"topics": {HALF: {}}}, "topics"),
+        ({"topics": {"t": {"configs": {"retention.ms": HALF}}}}, "topics.t.configs.retention.ms"),
+        ({"topics": {"t": {"records": [HALF]}}}, "topics.t.records[0]"),
+        ({"topics": {"t": {"records": [{"key": HALF}]}}}, "topics.t.records[0].key"),
+        ({"topics": {"t": {"records": [{"value": [HALF]}]}}}, "topics.t.records[0].value"),
+        ({"topics": {"t": {"records": [{"headers": {HALF: "x"}}]}}}, "topics.t.records[0].headers"),
+        ({"topics": {"t": {"records": [{"headers": {"x": HALF}}]}}}, "topics.t.records[0].headers.x"),
+        ({"groups": {HALF: {}}}, "groups"),
+        ({"topics": {"t": {}}, "groups": {"g": {"offsets": {"t": {0: {"offset": 0, "metadata": HALF}}}}}},
+         "groups.g.offsets.t.0.metadata"),
+        ({"acls": [{"principal": HALF, "operation": "READ", "resource_type": "TOPIC"}]}, "acls[0].principal"),
+    ],
+)  # fmt: skip
+def test_what_utf_8_can_not_have_is_a_mistake(seed: Mapping[str, Any], path: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Broker(seed=seed)
+    assert f"{path}: a text without half a surrogate pair, not " in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [

@@ -208,6 +208,7 @@ class _Reader:
         for name, value in parts.items():
             if not isinstance(value, str):
                 self._problems.add(f"{path}.{name}", f"a text, not {value!r:.100}")
+            self._is_text(f"{path}.{name}", value)
         given = {name: str(value) for name, value in parts.items() if name in AclDescription._fields}
         missing = [name for name in ACL_NEEDS if name not in given]
         if missing:
@@ -297,6 +298,7 @@ class _Reader:
             self._problems.add(path, "an offset is missing")
         if not isinstance(metadata, str):
             self._problems.add(f"{path}.metadata", f"a text, not {metadata!r:.100}")
+        self._is_text(f"{path}.metadata", metadata)
         return SeedOffset(group_id, topic, partition if type(partition) is int else 0, offset or 0, str(metadata))
 
     def _check_partition(self, path: str, topic: str, partition: object) -> None:
@@ -323,7 +325,7 @@ class _Reader:
         for name in content:
             if not isinstance(name, str):
                 self._problems.add(path, f'names are texts: write "{name}", not {name!r:.100}')
-        return [(name, value) for name, value in content.items() if isinstance(name, str)]
+        return [(name, value) for name, value in content.items() if isinstance(name, str) and self._is_text(path, name)]
 
     def _list(self, path: str, content: object) -> list[tuple[int, Any]]:
         if content is not None and not isinstance(content, list):
@@ -344,6 +346,7 @@ class _Reader:
             return str(value).lower()
         if not isinstance(value, (str, int, float)):
             self._problems.add(path, f"a text or a number, not {value!r:.100}")
+        self._is_text(path, value)
         return str(value)
 
     def _time(self, path: str, parts: Mapping[str, Any]) -> int | None:
@@ -353,13 +356,24 @@ class _Reader:
             return int(aware.timestamp() * 1000)
         return self._number(path, parts, "timestamp_ms", 0, INT64_MAX)
 
+    def _is_text(self, path: str, value: object) -> bool:
+        """Return False for a string that UTF-8 can't have, and note it."""
+        try:
+            if isinstance(value, str):
+                value.encode()
+        except UnicodeEncodeError:
+            self._problems.add(path, f"a text without half a surrogate pair, not {value!r:.100}")
+            return False
+        return True
+
     def _text(self, path: str, value: object) -> str | bytes | None:
         """Return a text, bytes or None; mappings and lists are JSON."""
         if value is None or isinstance(value, (str, bytes)):
-            return value
+            return value if self._is_text(path, value) else None
         if isinstance(value, (dict, list)):
             try:
-                return json.dumps(value, ensure_ascii=False)
+                text = json.dumps(value, ensure_ascii=False)
+                return text if self._is_text(path, text) else None
             except TypeError as error:
                 self._problems.add(path, f"no JSON: {error}")
                 return None
