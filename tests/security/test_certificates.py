@@ -5,13 +5,16 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cryptography.x509 import DNSName, SubjectAlternativeName
 
 from kproto.errors import UsageError
 from kproto.headers import request_frame
 from kproto_server.broker.broker import Broker
+from kproto_server.security.certificates import Authority, CertificateKind
 from tests.network.requests import ALL_TOPICS, topic_names
 from tests.security.secured_client import SecuredClient
 from tests.waiting import wait_until
@@ -48,6 +51,19 @@ def test_the_right_certificate_has_each_name_of_this_machine(broker: Broker, hos
     broker.tls.use("auto")
     with SecuredClient(broker.bootstrap_servers, context_of(broker), host=host) as client:
         assert topic_names(client) == set()
+
+
+def test_a_certificate_has_the_ascii_form_of_an_international_name() -> None:
+    now = datetime.now(UTC)
+    pair = Authority.make(now).server(CertificateKind.AUTO, ["ü.example", "b_c.example"], now)
+    names = pair.certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
+    assert names.get_values_for_type(DNSName) == ["xn--tda.example", "b_c.example"]
+
+
+def test_what_is_no_host_name_is_refused() -> None:
+    advertised = {"advertised.listeners": "SSL://ü..example:9092"}
+    with pytest.raises(UsageError, match=r"TLS: no certificate can have the host name 'ü\.\.example'"):
+        Broker(tls="auto", settings=advertised).start()
 
 
 @pytest.mark.parametrize("kind", FAULTS)

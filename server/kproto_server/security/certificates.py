@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kproto.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -106,7 +108,11 @@ class Authority(NamedTuple):
         return cls(KeyPair(x509.load_pem_x509_certificate(certificate_pem), key))
 
     def server(self, kind: CertificateKind, hosts: Sequence[str], now: datetime.datetime) -> KeyPair:
-        """Make the certificate of a broker that clients know by these names and addresses."""
+        """Make the certificate of a broker that clients know by these names and addresses.
+
+        Raises:
+            UsageError: one is no host name.
+        """
         authority = Authority.make(now) if kind is CertificateKind.UNKNOWN_CA else self
         names = [WRONG_NAME] if kind is CertificateKind.WRONG_NAME else list(dict.fromkeys(hosts))
         valid = {
@@ -183,7 +189,11 @@ def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
-        return x509.DNSName(host)
+        pass
+    try:
+        return x509.DNSName(host if host.isascii() else host.encode("idna").decode())
+    except UnicodeError:
+        raise UsageError(f"TLS: no certificate can have the host name {host!r}") from None
 
 
 def encryption() -> KeySerializationEncryption:
