@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 
 import pytest
@@ -83,6 +84,22 @@ def test_what_is_no_request_gets_an_error_and_the_connection_closes(data: bytes,
 def test_what_is_no_json_object_gets_an_error(body: bytes) -> None:
     with controlled() as (_, client):
         assert client("POST", "/clock/advance", body).status == 400
+
+
+def test_numbers_that_json_does_not_have_are_strings() -> None:
+    with controlled(kafka_version="3.9") as (broker, client):
+        broker.quotas.set(
+            client_id="a", producer_byte_rate=1.0, request_percentage=math.inf, controller_mutation_rate=math.nan
+        )
+        reply = client("GET", "/quotas")
+    assert reply.status == 200
+    (quota,) = reply.json["quotas"]
+    assert {name: value for name, value in quota.items() if value is not None} == {
+        "client_id": "a",
+        "producer_byte_rate": 1.0,
+        "request_percentage": "Infinity",
+        "controller_mutation_rate": "NaN",
+    }
 
 
 def test_a_body_may_be_large_and_no_larger() -> None:

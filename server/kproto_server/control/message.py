@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -120,4 +121,19 @@ def problem_response(problem: Problem) -> HttpResponse:
 
 def _encoded(value: object) -> bytes:
     # Names of clients may have half a surrogate pair: those become escapes, which JSON allows.
-    return json.dumps(value, allow_nan=False).encode() + b"\n"
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except ValueError:  # a quota may be infinite, or no number
+        text = json.dumps(_without_constants(value))
+    return text.encode() + b"\n"
+
+
+def _without_constants(value: object) -> object:
+    """Return a value with a string for each number that JSON does not have: NaN, Infinity, -Infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        return {name: _without_constants(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_constants(one) for one in value]
+    return value

@@ -156,11 +156,13 @@ ACLS = Result(
     lambda acls: {"acls": [one._asdict() for one in acls]},
 )
 _QUOTA = {
-    name: {"type": ["string" if number < 3 else "number", "null"]}
+    name: {"type": ["string", "null"] if number < 3 else ["number", "string", "null"]}
     for number, name in enumerate(QuotaDescription._fields)
 }
+"""A string instead of a number is NaN, Infinity or -Infinity."""
 QUOTAS = Result(
-    "the client quotas, in the order in which entities had their first one; an empty name: the default",
+    "the client quotas, in the order in which entities had their first one; an empty name: the default; "
+    "a number that JSON does not have is a string: NaN or Infinity",
     an_object({"quotas": a_list(an_object(_QUOTA))}),
     lambda quotas: {"quotas": [one._asdict() for one in quotas]},
 )
