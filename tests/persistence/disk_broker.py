@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto_server.configuration.data_directory import DataDirectory, Durability
 from kproto_server.persistence.persistence import Persistence
+from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.testing import InMemoryBroker, SimulatedDisk, virtual_clock
 from kproto_server.testing.in_memory import START_MS
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto.message import Request
+    from kproto_server.persistence.worker_thread import Post, Worker
     from kproto_server.testing.in_memory import ConnectedPair
 
 KAFKA_VERSION = "2.8"
@@ -32,11 +34,13 @@ class DiskBroker:
         settings: Mapping[str, str] | None = None,
         seed: int = 0,
         kafka_version: str = KAFKA_VERSION,
+        make_worker: Callable[[Post], Worker] = WorkerThread,
     ) -> None:
         self.disk = SimulatedDisk(seed=seed)
         self._data = DataDirectory("simulated", durability)
         self.kafka_version = kafka_version
         """Of the processes that start from now on."""
+        self._make_worker = make_worker
         self._settings = {**SETTINGS, **(settings or {})}
         self._chance = random.Random(seed)  # noqa: S311 - reproducible
         self._start_ms = START_MS
@@ -48,7 +52,9 @@ class DiskBroker:
         broker = self.broker = InMemoryBroker(
             kafka_version=self.kafka_version, settings=self._settings, seed=seed, clock=virtual_clock(self._start_ms)
         )
-        self.persistence = Persistence(self._data, broker.state, self._posted.append, self.disk)
+        self.persistence = Persistence(
+            self._data, broker.state, self._posted.append, self.disk, make_worker=self._make_worker
+        )
         self.client: ConnectedPair = broker.connect()
         self._run_posted()
 

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from kproto_server.coordinator.change_log import STORAGE_ERROR, Change
 from kproto_server.deferred import NO_RESPONSE, NoResponse
 from kproto_server.persistence.group_commit import GroupCommitLog
 from kproto_server.testing.simulated_disk import SimulatedDisk
+from tests.persistence.held_worker import HeldWorker
 from tests.storage.log_data import TOPIC, batch_of, new_log_dir
-
-
-class HeldWorker:
-    """Runs blocking work when a test says so."""
-
-    def __init__(self) -> None:
-        self.held: list[Callable[[], object]] = []
-
-    def run(self, work: Callable[[], object], done: Callable[[], object]) -> None:
-        self.held += [work, done]
-
-    def wait(self) -> None:
-        """Run the work, and not what follows it in the event loop."""
-        while self.held:
-            self.held.pop(0)()
-            self.held.pop(0)
-
-    def run_one(self) -> None:
-        work, done = self.held[:2]
-        del self.held[:2]
-        work()
-        done()
-
-    def stop(self) -> None:
-        """Do nothing: there is no thread."""
 
 
 def new_log(partitions: int) -> tuple[GroupCommitLog, HeldWorker, SimulatedDisk]:

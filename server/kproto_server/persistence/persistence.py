@@ -248,6 +248,11 @@ class Persistence:
         if isinstance(self._log, GroupCommitLog):
             self._log.drain()
 
+    def _settle_all(self) -> None:
+        """Settle everything, and end the background work, which would change files of later topics by name. Blocks."""
+        self.drain()
+        self._background.wait()
+
     def _store_topics(self) -> None:
         """Save topics and broker configs; create logs of the offsets topic, and remove logs of deleted topics.
 
@@ -270,7 +275,7 @@ class Persistence:
         if not is_saved or self._saved_version == NOT_SAVED:
             deleted = self.topic_logs.deleted_topics()
             if deleted:
-                self.drain()
+                self._settle_all()
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             try:
                 if offsets is not None:
@@ -291,7 +296,7 @@ class Persistence:
 
     def reset(self) -> None:
         """Remove all logs, and create empty logs for the topics that the cluster has now."""
-        self.drain()
+        self._settle_all()
         self._compaction_task.end_backoff()
         topics = self.topic_logs.topics()
         self.log_dir.remove_logs([*topics, V0_LOG])
