@@ -87,7 +87,7 @@ class Group:
         self.broker.persistence.drain()
         self.broker.kill()
         self.broker.persistence.drain()
-        self.broker._run_posted()
+        self.broker.run_posted()
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -20,7 +20,7 @@ class RecordLoad:
     def __init__(self, slices: Iterable[bytes], apply: Callable[[bytes | None, bytes | None], object]) -> None:
         """``slices``: the content of the log; they may end anywhere. ``apply`` takes key and value of each record."""
         self.failed: str | None = None
-        """Why the partition can't be served: a record that can't be decoded."""
+        """Why the partition can't be served: a record that can't be decoded, or a log that can't be read."""
         self.offset: int = 0
         """The offset of the record that is applied."""
         self._work = self._all_steps(slices, apply)
@@ -48,5 +48,5 @@ class RecordLoad:
                         yield
                 data = data[start:]
                 yield
-        except (DecodeError, MissingPackage) as error:
+        except (DecodeError, MissingPackage, OSError) as error:
             self.failed = str(error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 from kproto.codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Generator, Iterator
 
     from kproto_server.persistence.worker_thread import Post
     from kproto_server.storage.disk import Disk
@@ -36,6 +36,14 @@ class Load(Protocol):
 
 
 L = TypeVar("L", bound=Load)
+
+
+class _Current(NamedTuple, Generic[L]):
+    """The load in progress."""
+
+    number: int
+    content: Generator[bytes]
+    load: L
 
 
 class Surroundings(NamedTuple):
@@ -68,13 +76,24 @@ class Loading(Generic[L]):
         self._on_loaded = on_loaded
         self._of_topic = of_topic
         self._queue = [(number, log) for number, log in sorted(logs.items()) if log.size]
-        self._current: tuple[int, L] | None = None
-        for number, _ in self._queue:
+        self._current: _Current[L] | None = None
+        self._topics = {number: log.topic for number, log in self._queue}
+        for number in self._topics:
             unavailable[number] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def start(self) -> None:
         """Load in the event loop, a turn in each iteration."""
         self._post(self._turn)
+
+    def leave_out(self, topics: Collection[str]) -> None:
+        """Load nothing more of topics: their logs were removed. The caller drops what is in the tables already."""
+        self._queue = [(number, log) for number, log in self._queue if log.topic not in topics]
+        if self._current is not None and self._topics[self._current.number] in topics:
+            self._current.content.close()
+            self._current = None
+        for number, topic in self._topics.items():
+            if topic in topics:
+                self._unavailable.pop(number, None)
 
     def _turn(self) -> None:
         end_s = self._monotonic_s() + TURN_S
@@ -90,8 +109,9 @@ class Loading(Generic[L]):
             if not self._queue:
                 return False
             number, log = self._queue.pop(0)
-            self._current = number, self._load(number, slices(self._disk, log))
-        number, load = self._current
+            content = slices(self._disk, log)
+            self._current = _Current(number, content, self._load(number, content))
+        number, _, load = self._current
         if not load.step():
             self._note_progress(load)
             return True
@@ -120,7 +140,7 @@ class Loading(Generic[L]):
         """Called when a load has ended, also if it has failed."""
 
 
-def slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:
+def slices(disk: Disk, log: PartitionLog) -> Generator[bytes]:
     """Yield the content of a log."""
     for segment in log.segments():
         file = disk.open(segment.path)

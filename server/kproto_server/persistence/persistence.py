@@ -15,7 +15,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kproto.codes import ErrorCode
 from kproto.errors import LogError
@@ -37,9 +37,10 @@ from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.topics_file import ScramRow, StoredSettings, StoredTopic, read_settings, read_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from kproto_server.configuration.data_directory import DataDirectory
+    from kproto_server.persistence.loading import Loading
     from kproto_server.persistence.worker_thread import Post, Worker
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.state import BrokerState
@@ -138,6 +139,7 @@ class Persistence:
         state.cluster.store = self._store_topics
         state.coordinator.prepare_v0_log = self._prepare_v0_log
         # Compaction begins after loading, which reads the same segments.
+        self._loadings: list[Loading[Any]] = []
         surroundings = Surroundings(post, disk, monotonic_s)
         partitions = dict(self._log.partitions)
         transactions = {number: log for (topic, number), log in self.log_dir.logs.items() if topic == TRANSACTION_TOPIC}
@@ -147,13 +149,19 @@ class Persistence:
             from kproto_server.persistence.share_states_loading import ShareStatesLoading
 
             store = state.share_groups.store
-            on_loaded = ShareStatesLoading(store, surroundings, share_states, on_loaded).start
+            share_states_loading = ShareStatesLoading(store, surroundings, share_states, on_loaded)
+            self._loadings.append(share_states_loading)
+            on_loaded = share_states_loading.start
         if any(log.size for log in transactions.values()):
             from kproto_server.persistence.transactions_loading import TransactionsLoading
 
             coordinator, now_ms = state.transactions, state.clock.now_ms
-            on_loaded = TransactionsLoading(coordinator, now_ms, surroundings, transactions, on_loaded).start
-        OffsetsLoading(state.coordinator, surroundings, partitions, on_loaded).start()
+            transactions_loading = TransactionsLoading(coordinator, now_ms, surroundings, transactions, on_loaded)
+            self._loadings.append(transactions_loading)
+            on_loaded = transactions_loading.start
+        offsets_loading = OffsetsLoading(state.coordinator, surroundings, partitions, on_loaded)
+        self._loadings.append(offsets_loading)
+        offsets_loading.start()
 
     def _changed_settings(self) -> StoredSettings:
         """Return the configs of brokers and groups, and the features, without those of a new cluster."""
@@ -288,11 +296,16 @@ class Persistence:
                 self._saved_version, self._save_failure = NOT_SAVED, str(error)
                 cluster.undo()
                 raise TopicsNotStored(str(error)) from None
-            self.topic_logs.forget(deleted)
+            self._forget_logs(deleted)
             self.topic_logs.apply_configs()
             self._compaction_task.wake()
             self._attach_logs()
         self._saved_version, self._save_failure = version, ""
+
+    def _forget_logs(self, topics: Collection[str], *extra_logs: str) -> None:
+        self.topic_logs.forget(topics)
+        for loading in self._loadings:
+            loading.leave_out([*topics, *extra_logs])
 
     def reset(self) -> None:
         """Remove all logs, and create empty logs for the topics that the cluster has now."""
@@ -300,7 +313,7 @@ class Persistence:
         self._compaction_task.end_backoff()
         topics = self.topic_logs.topics()
         self.log_dir.remove_logs([*topics, V0_LOG])
-        self.topic_logs.forget(topics)
+        self._forget_logs(topics, V0_LOG)
         self._saved_version = NOT_SAVED
         self.save_changed_topics()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+
 import pytest
 
 from kproto.records.compression import Compression
 from kproto_server.coordinator.loading.load import STEP_SIZE_BYTES, PartitionLoad
 from kproto_server.coordinator.loading.repeated_commits import BatchTemplates
+from kproto_server.coordinator.record_load import RecordLoad
 from tests.coordinator.broker_state import new_state
 from tests.coordinator.loading.group_values import group_log_of
 from tests.coordinator.loading.logs import NOW, Log, attempted, both_ways, loaded, slices, stored
@@ -74,6 +78,26 @@ def test_a_length_that_reaches_beyond_the_log_fails_the_load(decodes_all: bool) 
     found = attempted(bytes(data), decodes_all=decodes_all)
     assert found.load.failed is not None
     assert found.offsets_as_dicts() == {}
+
+
+@both_ways
+def test_a_log_that_cannot_be_read_fails_the_load(decodes_all: bool) -> None:
+    """What was read before is not served either."""
+
+    def content() -> Iterator[bytes]:
+        yield long_log(groups=3, rounds=3).data
+        raise OSError(errno.EIO, "Input/output error")
+
+    state = new_state()
+    load = PartitionLoad(state.coordinator, content(), NOW, decodes_all=decodes_all)
+    load.run()
+    assert load.failed is not None
+    assert "Input/output error" in load.failed
+    assert not state.coordinator.offsets.of_group("g000")
+    records = RecordLoad(content(), lambda key, value: None)
+    while not records.step():
+        pass
+    assert records.failed == "[Errno 5] Input/output error"
 
 
 @both_ways

@@ -5,7 +5,8 @@ generator has three parts:
 
 1. read all batches. Offsets go into the tables as they are read, or are kept back as repeated commits; groups are
    collected. Meanwhile the partition is unavailable (COORDINATOR_LOAD_IN_PROGRESS), so no client sees half of it;
-2. if a batch can't be read, remove what is in the tables already: the partition is served whole or not at all (LF-36);
+2. if a batch or the log can't be read, remove what is in the tables already: the partition is served whole or not at
+   all (LF-36);
 3. else apply what was kept back, and create the groups.
 
 A log may end with an incomplete batch, of a write that a crash has interrupted. It is not loaded (LF-62); `storage`
@@ -63,8 +64,8 @@ class PartitionLoad:
         self.batch_count: int = 0
         """The number of batches that the reference implementation has read."""
         self.failed: str | None = None
-        """Why the partition can't be served: a batch, key or value that can't be decoded. The tables have nothing of
-        the partition then (LF-36)."""
+        """Why the partition can't be served: a batch, key or value that can't be decoded, or a log that can't be read.
+        The tables have nothing of the partition then (LF-36)."""
         self.groups: list[Group] = []
         """The registered groups that this load has created."""
         self._groups = coordinator.groups
@@ -106,7 +107,7 @@ class PartitionLoad:
             yield from self._read(slices)
             if self._repeated_commits is not None:
                 yield from self._repeated_commits.flush_all()
-        except (DecodeError, MissingPackage) as error:
+        except (DecodeError, MissingPackage, OSError) as error:
             self.failed = f"batch at byte {self.read_size_bytes} of the log: {error}"
             yield from self._undo()
             return
