@@ -21,14 +21,17 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kproto.records.batch_header import position_of
+from kproto.records.coordinator import encode_key, encode_value
 from kproto.records.partitioning import TRANSACTION_TOPIC
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
-from kproto.records.transaction_state import TransactionStatus
+from kproto.records.transaction_state import TransactionLogKey, TransactionLogValue, TransactionStatus
 from kproto_server.configuration.data_directory import Durability
+from kproto_server.coordinator.offsets_log.batches import keyed_batch
 from kproto_server.storage.log_writer import LogWriter
 from kproto_server.testing.simulated_disk import Operation
 from kproto_server.transactions import transitions
+from kproto_server.transactions.loading import TransactionLoad
 from kproto_server.transactions.transaction import TransactionValues
 from tests.persistence.disk_broker import DiskBroker
 
@@ -252,3 +255,24 @@ def test_an_expired_transactional_id_stays_away() -> None:
         pass
     _kill(broker)
     assert not broker.broker.state.transactions.transactions
+
+
+def test_a_record_with_an_unknown_status_fails_the_load_of_its_partition() -> None:
+    key = encode_key(TransactionLogKey(transactional_id="a"))
+    value = encode_value(
+        TransactionLogValue(
+            producer_id=1,
+            producer_epoch=0,
+            transaction_timeout_ms=1000,
+            transaction_status=9,
+            transaction_partitions=None,
+            transaction_last_update_timestamp_ms=0,
+            transaction_start_timestamp_ms=0,
+        ),
+        0,
+    )
+    load = TransactionLoad([keyed_batch(key, value, 0)])
+    while not load.step():
+        pass
+    assert load.failed is not None
+    assert load.failed.endswith("unknown value 9")

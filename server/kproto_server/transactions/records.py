@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kproto.errors import DecodeError
 from kproto.records.coordinator import CoordinatorRecord, encode_key, encode_value
 from kproto.records.transaction_state import (
     PartitionsSchema,
@@ -52,7 +53,7 @@ def read_transaction(key: bytes | None, value: bytes | None) -> tuple[str, Trans
     """Return the transactional id and the values of a record, or None for its tombstone; None: an unknown record type.
 
     Raises:
-        DecodeError: key or value is malformed.
+        DecodeError: key or value is malformed, or the status is unknown.
     """
     found = read_transaction_record(key, value)
     if not isinstance(found, CoordinatorRecord) or not isinstance(found.key, TransactionLogKey):
@@ -60,12 +61,16 @@ def read_transaction(key: bytes | None, value: bytes | None) -> tuple[str, Trans
     stored = found.value
     if not isinstance(stored, TransactionLogValue):
         return found.key.transactional_id, None
+    try:
+        status = TransactionStatus(stored.transaction_status)
+    except ValueError:
+        raise DecodeError("transaction_status", 0, f"unknown value {stored.transaction_status}") from None
     return found.key.transactional_id, TransactionValues(
         producer_id=stored.producer_id,
         epoch=stored.producer_epoch,
         timeout_ms=stored.transaction_timeout_ms,
         updated_ms=stored.transaction_last_update_timestamp_ms,
-        status=TransactionStatus(stored.transaction_status),
+        status=status,
         partitions=frozenset(
             (topic.topic, index) for topic in stored.transaction_partitions or () for index in topic.partition_ids
         ),
