@@ -11,6 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kproto.errors import DecodeError, MissingPackage
 from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.partition_data import NO_DATA
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.segment_sync import SegmentSync
+
+UNREADABLE = (DecodeError, MissingPackage, OSError)
+"""The errors of a log whose segments cannot be read."""
 
 logger = logging.getLogger("kproto.log")
 
@@ -139,12 +143,12 @@ class TopicLogs:
         """Roll a segment that is old or has only expired records, and remove the expired segments.
 
         They are synced first: recovery reads from the recovery point on, and would take removed segments after it for
-        lost ones.
+        lost ones. A log that cannot be read keeps its segments.
         """
         log = data.log
         try:
             segments = data.segments(config.segment_ms)
-        except OSError as error:
+        except UNREADABLE as error:
             logger.error("records of %s can't expire, it can't be read: %s", log.directory, error)
             return
         count = expired_count(segments, now_ms, data.start_offset, config)
@@ -170,8 +174,12 @@ class TopicLogs:
             self._drop(data, end_offset)
 
     def _drop(self, data: StoredData, end_offset: int) -> None:
-        data.delete_before(end_offset)
         log = data.log
+        try:
+            data.delete_before(end_offset)
+        except UNREADABLE as error:
+            logger.error("old segments of %s can't be removed: %s", log.directory, error)
+            return
         try:
             while log.closed_segments() and data.begins_after(log.closed_segments()[0]):
                 log.drop_oldest()

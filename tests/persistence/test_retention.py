@@ -1,0 +1,60 @@
+"""Retention of logs that cannot be read: the broker goes on, and they keep their segments."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kproto.errors import DecodeError
+from kproto_server.log_manager.retention_task import retention_config
+from kproto_server.partition_log.stored_data import StoredData
+from kproto_server.persistence.worker_thread import WorkerThread
+from tests.persistence.disk_broker import DiskBroker
+from tests.persistence.held_worker import HeldWorker
+from tests.robustness.changes import create_topic, produce
+
+if TYPE_CHECKING:
+    from kproto_server.persistence.worker_thread import Post, Worker
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), DecodeError("batch.length", 0, "1 bytes")])
+@pytest.mark.parametrize("reader", ["refresh_index", "delete_before"])
+def test_records_of_an_unreadable_log_do_not_expire(
+    reader: str, error: Exception, durability: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In ``fsync`` mode they expire after a sync in the background."""
+    background = HeldWorker()
+    made: list[Worker] = []
+
+    def make_worker(post: Post) -> Worker:
+        made.append(background if made else WorkerThread(post))  # the first is the sync thread
+        return made[-1]
+
+    broker = DiskBroker(durability, make_worker=make_worker)
+    broker.ask(*create_topic("t", segment_bytes="200", retention_bytes="300"))
+    for _ in range(10):
+        broker.ask(*produce("t", [b"x"]))
+
+    topic = broker.broker.state.cluster.topics["t"]
+    partition = topic.partitions[0]
+    config, _ = retention_config(broker.broker.state.settings.current, topic)
+
+    def check() -> None:
+        assert isinstance(partition.data, StoredData)
+        broker.persistence.topic_logs.drop_expired(partition.data, config, broker.broker.clock.now_ms())
+        if background.held:
+            background.run_one()
+
+    def fail(data: StoredData, *_: int) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredData, reader, fail)
+        check()
+    assert "t-0" in caplog.text
+    assert partition.log_start_offset == 0
+    check()
+    assert partition.log_start_offset > 0
