@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
+import pytest
+
 from kproto.records.partitioning import SHARE_STATE_TOPIC
+from kproto_server.partition_log.stored_data import StoredData
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.share_groups.share_partition import ACCEPT
 from kproto_server.share_groups.share_states import SharePartitionKey, ShareState
@@ -53,6 +58,21 @@ def test_records_before_the_last_snapshots_are_deleted() -> None:
     transport.kill()
     assert states(transport) == before
     assert log_start_offset(transport) == start_offset
+
+
+def test_a_log_that_cannot_be_pruned_is_pruned_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport, share = started()
+    read(share, *range(10))
+
+    def fail(data: StoredData, offset: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredData, "delete_before", fail)
+        transport.pass_time(INTERVAL_MS)
+    assert log_start_offset(transport) == 0
+    transport.pass_time(INTERVAL_MS)
+    assert log_start_offset(transport) > 5
 
 
 def test_a_state_that_does_not_change_does_not_keep_the_log() -> None:

@@ -8,8 +8,10 @@ it back; so each state whose snapshot is old gets a new one, unless all states o
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from kproto.errors import DecodeError, MissingPackage
 from kproto.records.partitioning import SHARE_STATE_TOPIC
 from kproto_server.clock import PeriodicTask
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.log_manager.log_manager import LogManager
     from kproto_server.share_groups.share_states import SharePartitionKey, ShareState
+
+logger = logging.getLogger("kproto.log")
 
 PRUNE_SETTING = "share.coordinator.state.topic.prune.interval.ms"
 COLD_SETTING = "share.coordinator.cold.partition.snapshot.interval.ms"
@@ -79,7 +83,11 @@ class StateTopicPruning:
         for index, offset in oldest.items():
             partition = topic.partitions[index]
             if offset > partition.log_start_offset:
-                self._log_manager.data_of(topic, partition).delete_before(offset)
+                try:
+                    self._log_manager.data_of(topic, partition).delete_before(offset)
+                except (DecodeError, MissingPackage, OSError) as error:
+                    logger.warning("%s-%d can't be pruned now: %s", topic.name, index, error)
+                    continue
                 has_changed = True
         if has_changed:
             self._log_manager.save_start_offsets()
