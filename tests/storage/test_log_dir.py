@@ -17,6 +17,8 @@ from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.errors import DirectoryInUse
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
+from kproto_server.storage.removal import Removal
+from kproto_server.testing.simulated_disk import Operation, SimulatedDisk
 from tests.storage.log_data import TOPIC, append, batch_of, files, log_values, new_log_dir, run_group_commit
 
 DURABILITIES: tuple[Durability, ...] = ("os", "fsync")
@@ -115,6 +117,48 @@ def test_the_write_ahead_log_does_not_restore_removed_logs(tmp_path: Path, durab
     reopened = reopen(tmp_path, durability)
     assert values(reopened) == {0: [], 1: [], 2: []}
     assert reopened.report == []
+
+
+def test_the_undo_of_a_removal_is_tried_again(durability: Durability) -> None:
+    """Meanwhile the removal of other logs does not remove these."""
+    disk = SimulatedDisk()
+    log_dir = new_log_dir(disk, 1, durability=durability)
+    assert append(log_dir, 0, b"x") == 0
+    topics = list(log_dir.topics)
+    log_dir.create_logs("other", 1)
+    renames: list[str] = []
+
+    def fails(operation: Operation) -> bool:
+        renames.extend([operation.path] if operation.kind == "rename" and "recovery" not in operation.path else [])
+        return len(renames) > 1
+
+    disk.fails = fails
+    with pytest.raises(OSError, match="error"):
+        log_dir.save_topics([], deleted=[TOPIC])
+    disk.fails = lambda operation: operation.path.startswith(f"{TOPIC}-0")
+    log_dir.retry_undo()
+    log_dir.save_topics(topics, deleted=["other"])
+    assert not disk.exists(f"{TOPIC}-0")
+    disk.fails = lambda operation: False
+    log_dir.retry_undo()
+    assert log_values(disk, log_dir.logs[TOPIC, 0]) == [[b"x"]]
+    log_dir.save_topics([], deleted=[TOPIC])
+    assert not any(name.startswith(TOPIC) for name in disk.names(""))
+
+
+def test_a_removal_that_was_not_undone_is_done_by_the_next_deletion() -> None:
+    disk = SimulatedDisk()
+    removal = Removal(disk)
+    disk.make_directory("t-0")
+    renamed = removal.rename(["t-0"])
+    disk.fails = lambda operation: True
+    removal.undo(renamed)
+    disk.fails = lambda operation: False
+    removal.remove_renamed()
+    assert disk.names("") == list(renamed.values())
+    assert removal.rename(["t-0"]) == renamed
+    removal.remove_renamed()
+    assert disk.names("") == []
 
 
 def test_a_second_process_and_a_second_broker_are_refused(tmp_path: Path) -> None:

@@ -238,6 +238,7 @@ class Persistence:
 
     def flush(self) -> None:
         """Save what no request has saved, begin a group commit and a background sync; called after each iteration."""
+        self.log_dir.retry_undo()
         self.save_changed_topics()
         if isinstance(self._log, GroupCommitLog):
             self._log.flush()

@@ -46,7 +46,7 @@ from kproto_server.storage.kafka_files import kafka_recovery_points, require_kaf
 from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
 from kproto_server.storage.open_segments import OpenSegments
 from kproto_server.storage.recovery import Recovery, RecoveryInputs
-from kproto_server.storage.removal import remove_renamed, rename_removed, undo_removal
+from kproto_server.storage.removal import Removal
 from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
 from kproto_server.storage.topics_file import NAME as TOPICS
 from kproto_server.storage.topics_file import (
@@ -159,7 +159,8 @@ class LogDir:
         inputs = self._recovery_inputs(keys, content, clean_ends)
         require_kafka_recovery(disk, keys)
         self._open_logs(inputs, progress, has_marker=bool(clean_ends))
-        remove_renamed(disk)
+        self._removal = Removal(disk)
+        self._removal.remove_renamed()
         self._check_start_offsets()
         self._load_cleaner_points()
         self.recovery_points: RecoveryPoints = RecoveryPoints(
@@ -355,13 +356,13 @@ class LogDir:
             # the same name. The sync empties it first.
             self.writer.sync_everything()
             self.recovery_points.forget(topics)
-        return rename_removed(self.disk, directories)
+        return self._removal.rename(directories)
 
     def _forget_logs(self, topics: Collection[str], renamed: Mapping[str, str]) -> None:
         for key in [key for key in self.logs if key[0] in topics]:
             self.logs.pop(key).close()
         if renamed:
-            remove_renamed(self.disk)
+            self._removal.remove_renamed()
 
     def save_topics(
         self, topics: Sequence[StoredTopic], settings: StoredSettings = NO_SETTINGS, deleted: Collection[str] = ()
@@ -377,11 +378,15 @@ class LogDir:
                 self.disk, topics, settings, lambda: renamed.update(self._rename_logs(deleted)), self._topic_lines
             )
         except OSError:
-            undo_removal(self.disk, renamed)
+            self._removal.undo(renamed)
             raise
         self._forget_logs(deleted, renamed)
         self.topics = list(topics)
         self.settings = settings
+
+    def retry_undo(self) -> None:
+        """Give directories their old names again whose removal was not saved, and could not be undone."""
+        self._removal.retry_undo()
 
     def _load_cleaner_points(self) -> None:
         cleaned = self._read_cleaner_points()
@@ -419,6 +424,7 @@ class LogDir:
         Raises:
             OSError: the files are closed, but the next start has to recover the logs.
         """
+        self.retry_undo()
         try:
             if self.writer.failure is None:
                 self.writer.sync_everything()
