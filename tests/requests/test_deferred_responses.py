@@ -10,6 +10,11 @@ import pytest
 from kproto import registry
 from kproto.headers import request_frame
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from kproto_server.connection.connection import CLOSED_BY_DEFECT, Connection
 from kproto_server.connection.deferred_queue import PENDING_MAX, PENDING_SIZE_MAX_BYTES
 from kproto_server.connection.dispatcher import Dispatcher
@@ -235,3 +240,20 @@ def test_a_response_that_cannot_be_made_ends_its_connection_only(caplog: pytest.
     assert broken.close_reason == CLOSED_BY_DEFECT
     assert "RuntimeError: a defect" in caplog.text
     assert errors_of(other.responses) == [0]
+
+
+def test_a_commit_whose_offset_is_deleted_with_its_sync_gets_its_response() -> None:
+    """The commit cache learns nothing from it."""
+    broker, log = pipelining()
+    client, other = broker.connect(), broker.connect()
+    for offset in (1, 2):  # the cache looks at the second one
+        client.send(commit_request("g", {"t": {0: offset}}), 5)
+        if offset == 2:
+            partition = OffsetDeleteRequestPartition(partition_index=0)
+            topics = (OffsetDeleteRequestTopic(name="t", partitions=(partition,)),)
+            other.send(OffsetDeleteRequest(group_id="g", topics=topics), 0)
+        log.settle()
+        broker.deliver()
+    assert errors_of(client.responses) == [0, 0]
+    assert client.close_reason is None
+    assert len(other.responses) == 1

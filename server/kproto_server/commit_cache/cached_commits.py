@@ -27,7 +27,7 @@ from zlib import crc32
 
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kproto_server.commit_cache.entry import ENTRY_SIZE_BYTES, EVICTED, IDLE, USED, CacheEntry
-from kproto_server.commit_cache.template import make_template
+from kproto_server.commit_cache.template import is_stored, make_template
 from kproto_server.coordinator.commit import names_a_member
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ class CachedCommits:
         before = self._entries.get(key)
         if before is None and not self._make_room(ENTRY_SIZE_BYTES + len(frame)):
             return
+        if not is_stored(context, request):
+            return  # deleted in the meantime, as a response may wait for the log
         template = self._template(frame, body_position, context, request, response_frame)
         if template is None:
             return

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from kproto import registry
 from kproto.headers import response_frame
-from kproto.messages.k08_offset_commit import OffsetCommitRequest
+from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 from kproto_server.coordinator.commit import expires_early, limits_of
 from kproto_server.coordinator.write_errors import commit_write_error
 
@@ -233,12 +233,26 @@ def _with_offsets(request: OffsetCommitRequest, offset: int) -> OffsetCommitRequ
     )
 
 
+def is_stored(context: RequestContext, request: OffsetCommitRequest) -> bool:
+    """Return whether the offset store has all partitions of a request that was accepted."""
+    offsets = context.coordinator.offsets.of_group(request.group_id)
+    return context.coordinator.partition_of(request.group_id) is not None and all(
+        part.partition_index in offsets.get(_name(context, topic), ())
+        for topic in request.topics
+        for part in topic.partitions
+    )
+
+
 def _stored(context: RequestContext, request: OffsetCommitRequest) -> CommitEntries:
     """Return what the offset store has of the partitions of a request that was just accepted."""
     stored = []
     offsets = context.coordinator.offsets.of_group(request.group_id)
     for topic in request.topics:
-        known = context.cluster.topic_by_id(topic.topic_id)
-        name = topic.name if known is None or topic.name else known.name
+        name = _name(context, topic)
         stored.append((name, [(p.partition_index, offsets[name][p.partition_index]) for p in topic.partitions]))
     return stored
+
+
+def _name(context: RequestContext, topic: OffsetCommitRequestTopic) -> str:
+    known = context.cluster.topic_by_id(topic.topic_id)
+    return topic.name if known is None or topic.name else known.name
