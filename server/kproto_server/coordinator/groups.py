@@ -208,7 +208,8 @@ class Group:
         if member is None:
             return None
         self._count_protocols(member, -1)
-        if member.group_instance_id is not None:
+        # A log may have two members of one instance.
+        if member.group_instance_id is not None and self.static_members.get(member.group_instance_id) == member_id:
             del self.static_members[member.group_instance_id]
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)

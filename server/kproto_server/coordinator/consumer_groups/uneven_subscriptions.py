@@ -79,7 +79,7 @@ class _Assignment:
             for topic_id, indexes in member.target.items():
                 if topic_id in subscribed:
                     for index in indexes:
-                        if index < len(self._owners[topic_id]):
+                        if 0 <= index < len(self._owners[topic_id]):  # the leader of a classic group chose them
                             self._give(topic_id, index, number)
                 if self._pace.ends_step(len(indexes)):
                     yield

@@ -58,6 +58,11 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
 
 
+WAIT_MIN_MS = 1000
+"""How long a group waits at least for static members that have not joined: a rebalance timeout of 0 would make the wait
+end and begin again for ever."""
+
+
 def prepare_rebalance(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Begin a rebalance: enter PreparingRebalance and wait for the members to join (GP-20)."""
     if group.state is COMPLETING:
@@ -141,7 +146,7 @@ def complete_join(coordinator: GroupCoordinator, group: Group, now_ms: int) -> N
             members.remove(group, member)
     if group.members and not _elect_leader(group):
         # Only static members, and none of them has joined: wait on, until one joins or their sessions expire.
-        group.enter_phase(DelayedJoin(now_ms + rebalance_timeout_ms(group)))
+        group.enter_phase(DelayedJoin(now_ms + max(WAIT_MIN_MS, rebalance_timeout_ms(group))))
         return
     _start_generation(coordinator, group, now_ms)
 
