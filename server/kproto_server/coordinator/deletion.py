@@ -135,7 +135,6 @@ def _delete(
         existed = coordinator.group(group_id) is not None
         coordinator.offsets.apply_deletion(group_id, topics)
         if removes_group:
-            coordinator.groups.remove(group_id)
             if (of_partition := coordinator.pending_offsets_of(group_id)) is not None:
                 of_partition.forget_group(group_id)
         elif existed and coordinator.group(group_id) is None:
@@ -143,7 +142,8 @@ def _delete(
             coordinator.groups.create(group_id, now_ms)
         done(0)
 
-    append_tombstones(coordinator, partition, group_id, topics, now_ms, settle, removes_group=removes_group)
+    group = coordinator.groups.get(group_id) if removes_group else None
+    append_tombstones(coordinator, partition, group_id, topics, now_ms, settle, group, removes_group=removes_group)
 
 
 def append_tombstones(
@@ -153,19 +153,34 @@ def append_tombstones(
     topics: DeletionEntries,
     now_ms: int,
     settle: Callable[[int], object],
+    group: Group | None,
     *,
     removes_group: bool,
 ) -> None:
-    """Append the tombstones of a group's offsets, and of the group itself if it is removed."""
+    """Append the tombstones of a group's offsets, and of the group itself if it is removed.
+
+    ``group``: a registered group that goes with them. It goes at once, since members that join before the log has the
+    tombstones are in a new group, whose records come after them; if the write fails, it is there again.
+    """
     batch = NO_BATCH
     if coordinator.log.keeps:
         from kproto_server.coordinator.offsets_log.batches import offsets_compression
         from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
         compression = offsets_compression(coordinator.settings.current)
-        group = coordinator.groups.get(group_id) if removes_group else None
         keys = None if group is None else group.record_keys(coordinator.behavior)
         batch = deletion_batch(
             group_id, topics, removes_group, now_ms, coordinator.behavior, compression, group_keys=keys
         )
-    coordinator.append(partition, Change(group_id, settle), *batch)
+    if group is None:
+        coordinator.append(partition, Change(group_id, settle), *batch)
+        return
+    from kproto_server.coordinator.epoch_groups.writing import take_out  # with all of `membership`
+
+    settle_registry = take_out(coordinator, group)
+
+    def settle_both(log_error: int) -> None:
+        settle_registry(log_error)
+        settle(log_error)
+
+    coordinator.append(partition, Change(group_id, settle_both), *batch)

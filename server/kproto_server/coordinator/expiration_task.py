@@ -204,10 +204,12 @@ class ExpirationTask:
         with_group = expiration.removes_group and (behavior.is_new_coordinator or generation > 0)
         settle = partial(self._apply, group_id, group, expiration, now_ms)
         if not expiration.expired and not with_group:
+            coordinator.groups.remove(group_id)
             settle(0)
             return
+        removed = group if expiration.removes_group else None
         append_tombstones(
-            coordinator, partition, group_id, expiration.expired, now_ms, settle, removes_group=with_group
+            coordinator, partition, group_id, expiration.expired, now_ms, settle, removed, removes_group=with_group
         )
 
     def _apply(self, group_id: str, group: Group | None, expiration: Expiration, now_ms: int, log_error: int) -> None:
@@ -223,10 +225,8 @@ class ExpirationTask:
                 coordinator.groups.create(group_id, now_ms)  # it has a pending offset
             else:
                 self._check_again(group_id, group, expiration.next_ms, now_ms)
-        elif coordinator.groups.get(group_id) is group:
-            if group is not None:
-                coordinator.groups.remove(group_id)
-                coordinator.groups.touched.pop(group_id, None)
+        elif coordinator.groups.get(group_id) is None:
+            coordinator.groups.touched.pop(group_id, None)
             offsets.touched.pop(group_id, None)  # nothing of the group is left to check
 
     def _postpone(self, group_id: str) -> None:

@@ -29,7 +29,7 @@ def as_group(one: str | Group) -> Group:
 class GroupRegistry:
     """Groups by id."""
 
-    __slots__ = ("_groups", "get", "replaced", "touched")
+    __slots__ = ("_groups", "deleted", "get", "replaced", "touched")
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
@@ -39,6 +39,8 @@ class GroupRegistry:
         """Ids of groups that the next expiration run has to check; a dictionary, as it keeps their order."""
         self.replaced: dict[Group, Group | None] = {}
         """By a group that the log does not have yet, the group in whose place it is; None: there was none."""
+        self.deleted: dict[str, Group] = {}
+        """By id, the last group whose deletion the log does not have yet."""
 
     def create(self, group_id: str, now_ms: int) -> Group:
         """Create an Empty classic group, which replaces any group with this id."""

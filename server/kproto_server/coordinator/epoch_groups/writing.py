@@ -96,7 +96,7 @@ def replace_group(coordinator: GroupCoordinator, old: Group | None, new: Group) 
     Others may have replaced the new group when its write fails: they rely on it, and fail with it.
     """
     coordinator.groups.add(new)
-    coordinator.groups.replaced[new] = old
+    coordinator.groups.replaced[new] = coordinator.groups.deleted.get(new.group_id) if old is None else old
     restore = _ended(coordinator, old) if old is not None else None
 
     def settle(log_error: int) -> None:
@@ -107,8 +107,29 @@ def replace_group(coordinator: GroupCoordinator, old: Group | None, new: Group) 
     return settle
 
 
+def take_out(coordinator: GroupCoordinator, group: Group) -> Callable[[int], object]:
+    """Take a group out of the registry, as its deletion is appended; return what has to be called with the error of
+    the write.
+
+    A group that has come in its place when the write fails relies on the deletion, and fails with it. One that was not
+    written yet does not, and stays.
+    """
+    restore = _ended(coordinator, group)
+    coordinator.groups.remove(group.group_id)
+    deleted = coordinator.groups.deleted
+    deleted[group.group_id] = group
+
+    def settle(log_error: int) -> None:
+        if log_error and _remove(coordinator, group, log_error):
+            restore()
+        if deleted.get(group.group_id) is group:
+            del deleted[group.group_id]
+
+    return settle
+
+
 def _ended(coordinator: GroupCoordinator, group: Group) -> Callable[[], object]:
-    """End a group that another one has replaced; return what restores it, with its timers."""
+    """End a group that is replaced or deleted; return what restores it, with its timers."""
     state, phase, timer = group.state, group.phase, group.session_timer
     session_check = None if timer is None or timer.action is None else (timer.due_ms, timer.action)
     _end(group)
@@ -126,13 +147,23 @@ def _ended(coordinator: GroupCoordinator, group: Group) -> Callable[[], object]:
 
 
 def _remove(coordinator: GroupCoordinator, group: Group, log_error: int) -> bool:
-    """Remove a group that the log does not have, or the one that has replaced it; return whether there was one."""
+    """Undo a group that the log does not have, or a deletion; return whether it was not undone before.
+
+    Removes the registered group if it is this one, or has replaced it.
+    """
     groups = coordinator.groups
-    registered = one = groups.get(group.group_id)
+    registered, deleted = groups.get(group.group_id), groups.deleted.get(group.group_id)
+    one = deleted if registered is None else registered
+    relies_on_deletion = one is deleted
     while one is not None and one is not group:
         one = groups.replaced.get(one)
-    if registered is None or one is None:
+        relies_on_deletion = relies_on_deletion or one is deleted
+    if one is None:
         return False
+    if relies_on_deletion:
+        del groups.deleted[group.group_id]
+    if registered is None:
+        return True
     if registered.kind == "classic":
         fail_pending(registered, ErrorCode(group_write_error(log_error, coordinator.behavior)))
     groups.remove(registered.group_id)
