@@ -174,7 +174,7 @@ class GroupCoordinator:
             self.log.append(partition, change, batch, record_count)
 
     def forget_groups(self) -> None:
-        """Drop all groups and their offsets, as the offsets topic was deleted."""
+        """Drop all groups, which have ended (`membership.unloading`), and their offsets."""
         self.log = self.log.without_topic()
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()

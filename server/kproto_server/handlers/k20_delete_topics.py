@@ -10,6 +10,7 @@ from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
+from kproto_server.coordinator.membership.unloading import forget_all
 from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
 from kproto_server.handlers._topic_quota import TopicQuota
 from kproto_server.releases.release import VersionBehavior
@@ -82,7 +83,7 @@ def _forget(deleted: Mapping[str, bytes], context: RequestContext) -> None:
         context.share_groups.forget_topics(set(deleted.values()), context.now_ms)
     if OFFSETS_TOPIC in deleted:
         # All groups were in its partitions. The next FindCoordinator creates the topic again, empty.
-        context.coordinator.forget_groups()
+        forget_all(context.coordinator)
     else:
         forget_topics(context.coordinator, list(deleted), context.now_ms)
 

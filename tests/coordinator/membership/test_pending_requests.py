@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.coordinator.membership import timers
 from kproto_server.coordinator.membership.responses import SyncResult
 from kproto_server.coordinator.membership.unloading import unload, unload_all
+from tests.coordinator.broker_state import ask
+from tests.coordinator.change_logs import RecordingLog
 from tests.coordinator.membership.group_driver import RANGE, GroupDriver, error_of, joined
 
 
@@ -112,6 +115,20 @@ def test_a_reset_fails_pending_requests() -> None:
     driver.pass_time(1_000_000)
     assert driver.group_state is GroupState.DEAD
     assert driver.heartbeat(follower) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_deletion_of_the_offsets_topic_fails_pending_requests() -> None:
+    """The groups end with their log: none writes a record over that of a later group with its id."""
+    driver = GroupDriver()
+    leader, _ = driver.stable_with(2)
+    waiting, group = driver.join(leader), driver.group
+    ask(driver.state, DeleteTopicsRequest(topic_names=("__consumer_offsets",), timeout_ms=0), 1)
+    assert error_of(waiting) == ErrorCode.NOT_COORDINATOR
+    assert driver.state.cluster.ensure_offsets_topic(driver.clock.now_ms())
+    driver.state.coordinator.log = log = RecordingLog()
+    driver.pass_time(1_000_000)
+    assert group.state is GroupState.DEAD
+    assert log.appended == []
 
 
 def test_loaded_members_have_a_full_session() -> None:

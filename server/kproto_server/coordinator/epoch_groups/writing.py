@@ -15,7 +15,7 @@ from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.epoch_groups.group import DataT, Write
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.timers import schedule
-from kproto_server.coordinator.membership.unloading import fail_pending
+from kproto_server.coordinator.membership.unloading import end_group, fail_pending
 from kproto_server.coordinator.write_errors import group_write_error
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _ended(coordinator: GroupCoordinator, group: Group) -> Callable[[], object]:
     """End a group that is replaced or deleted; return what restores it, with its timers."""
     state, phase, timer = group.state, group.phase, group.session_timer
     session_check = None if timer is None or timer.action is None else (timer.due_ms, timer.action)
-    _end(group)
+    end_group(group)
 
     def restore() -> None:
         if group.state is GroupState.DEAD:  # otherwise it has the state of older data
@@ -167,14 +167,5 @@ def _remove(coordinator: GroupCoordinator, group: Group, log_error: int) -> bool
     if registered.kind == "classic":
         fail_pending(registered, ErrorCode(group_write_error(log_error, coordinator.behavior)))
     groups.remove(registered.group_id)
-    _end(registered)
+    end_group(registered)
     return True
-
-
-def _end(group: Group) -> None:
-    """End the timers of a group that is not registered any more."""
-    group.state = GroupState.DEAD
-    group.enter_phase(None)
-    if group.session_timer is not None:
-        group.session_timer.cancel()
-        group.session_timer = None

@@ -8,6 +8,7 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members, timers
 from kproto_server.coordinator.membership.rebalance import pending_member_left
 from kproto_server.coordinator.membership.responses import SyncResult, rejected_join
+from kproto_server.coordinator.membership.state_machine import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,9 +38,24 @@ def unload_all(coordinator: GroupCoordinator) -> None:
     """Fail all pending requests with UNKNOWN_MEMBER_ID and cancel all timers, as all groups are about to be dropped."""
     for group in coordinator.groups:
         fail_pending(group, ErrorCode.UNKNOWN_MEMBER_ID)
-        group.enter_phase(None)
-        if group.session_timer is not None:
-            group.session_timer.cancel()
+        end_group(group)
+
+
+def forget_all(coordinator: GroupCoordinator) -> None:
+    """Fail all pending requests with NOT_COORDINATOR, end all groups and drop them: the offsets topic was deleted."""
+    for group in coordinator.groups:
+        fail_pending(group, ErrorCode.NOT_COORDINATOR)
+        end_group(group)
+    coordinator.forget_groups()
+
+
+def end_group(group: Group) -> None:
+    """End the timers of a group that is not registered any more."""
+    group.state = DEAD
+    group.enter_phase(None)
+    if group.session_timer is not None:
+        group.session_timer.cancel()
+        group.session_timer = None
 
 
 def fail_pending(group: Group, error: ErrorCode) -> None:
