@@ -185,6 +185,29 @@ def test_a_failed_write_restores_the_old_static_member() -> None:
     assert driver.group.protocol_counts == {"range": 1}
 
 
+def test_a_failed_write_leaves_the_protocols_of_a_rebalance() -> None:
+    """Another member has joined again, with the new protocol alone: the old ones have none in common with it."""
+    driver = GroupDriver()
+    old_protocols, new_protocols = (("p1", b""), ("p2", b"")), (("p1", b""), ("p3", b""))
+    pending = [
+        driver.join(instance="i1", protocols=old_protocols, settle=False),
+        driver.join(protocols=new_protocols, settle=False),
+        driver.join(protocols=new_protocols, settle=False),
+    ]
+    driver.clock.run_due()
+    old, follower, late = [joined(response).member_id for response in pending]
+    driver.sync(old, {}, instance="i1")
+    driver.state.coordinator.log = log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR, waits=True)
+    returned = driver.join(instance="i1", protocols=new_protocols)
+    waiting = [driver.join(follower, protocols=(("p3", b""),))]
+    log.waits = False
+    log.settle()
+    assert error_of(returned) == ErrorCode.NOT_COORDINATOR
+    assert driver.group_state is GroupState.PREPARING_REBALANCE
+    waiting += [driver.join(instance="i1", protocols=new_protocols), driver.join(late, protocols=new_protocols)]
+    assert [joined(response).protocol_name for response in waiting] == ["p3"] * 3
+
+
 def test_a_static_member_is_pending_until_its_new_id_is_written() -> None:
     driver = GroupDriver()
     old = joined(driver.join(instance="i1")).member_id

@@ -121,8 +121,11 @@ def _rejoin_stable(
 
 
 def _restore(group: Group, member: Member, old: Member) -> None:
-    """Undo a replacement."""
+    """Undo a replacement. In a rebalance that has begun meanwhile the member keeps its new protocols: others may have
+    joined with protocols that have only those in common."""
     restored = replace(group, member, old.member_id)
+    if group.state is not STABLE:
+        return
     group.set_protocols(restored, old.protocols)
     restored.session_timeout_ms, restored.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
     restored.metadata = old.metadata
