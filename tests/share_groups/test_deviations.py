@@ -92,27 +92,46 @@ def test_the_first_fetch_has_the_records_of_all_partitions() -> None:
 def test_a_request_combines_few_state_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each write combines all batches of a state: 3000 writes to one of 9000 batches took minutes."""
     monkeypatch.setattr(k85_write_share_group_state, "BATCHES_MAX", 10)
-    broker = InMemoryBroker(kafka_version="4.4", topics={"t": 1})
-    for name in ("__consumer_offsets", "__share_group_state"):
-        assert broker.state.cluster.ensure_internal_topic(name, broker.clock.now_ms())
-    topic_id, pair = broker.state.cluster.topics["t"].topic_id, broker.connect()
-    begin = InitializeData(partition=0, state_epoch=0, start_offset=0)
-    topics = (InitializeStateData(topic_id=topic_id, partitions=(begin,)),)
-    pair.ask(InitializeShareGroupStateRequest(group_id="g", topics=topics), 0)
+    writer = StateWriter()
+    assert writer.write_single(*range(0, 10, 2)) == (0, None)
+    assert writer.write_single(10) == (0, None)
+    refused = ErrorCode.INVALID_REQUEST, "kproto combines at most 10000 state batches in a request"
+    assert writer.write_single(12, times=2) == refused
+    assert writer.write_single(*range(20, 30, 2)) == refused
 
-    def write(*offsets: int, times: int = 1) -> tuple[int, str | None]:
+
+def test_state_batches_have_few_records() -> None:
+    """After a write of one batch of three million records, the next ShareFetch took 600 MiB."""
+    writer = StateWriter()
+    refused = ErrorCode.INVALID_REQUEST, "kproto has state batches of at most 20000 records"
+    assert writer.write((0, 20_000)) == refused
+    assert writer.write((0, 9_999), (10_000, 19_999)) == (0, None)
+    assert writer.write((20_000, 20_000)) == refused
+
+
+class StateWriter:
+    """Writes the state of one share partition."""
+
+    def __init__(self) -> None:
+        broker = InMemoryBroker(kafka_version="4.4", topics={"t": 1})
+        for name in ("__consumer_offsets", "__share_group_state"):
+            assert broker.state.cluster.ensure_internal_topic(name, broker.clock.now_ms())
+        self._topic_id, self._pair = broker.state.cluster.topics["t"].topic_id, broker.connect()
+        begin = InitializeData(partition=0, state_epoch=0, start_offset=0)
+        topics = (InitializeStateData(topic_id=self._topic_id, partitions=(begin,)),)
+        self._pair.ask(InitializeShareGroupStateRequest(group_id="g", topics=topics), 0)
+
+    def write_single(self, *offsets: int, times: int = 1) -> tuple[int, str | None]:
+        """Write batches of one record each."""
+        return self.write(*[(offset, offset) for offset in offsets], times=times)
+
+    def write(self, *bounds: tuple[int, int], times: int = 1) -> tuple[int, str | None]:
         batches = tuple(
-            StateBatch(first_offset=offset, last_offset=offset, delivery_state=2, delivery_count=1)
-            for offset in offsets
+            StateBatch(first_offset=first, last_offset=last, delivery_state=2, delivery_count=1)
+            for first, last in bounds
         )
         part = PartitionData(partition=0, state_epoch=0, leader_epoch=0, start_offset=0, state_batches=batches)
-        written = (WriteStateData(topic_id=topic_id, partitions=(part,) * times),)
-        response: Any = pair.ask(WriteShareGroupStateRequest(group_id="g", topics=written), 0)
+        written = (WriteStateData(topic_id=self._topic_id, partitions=(part,) * times),)
+        response: Any = self._pair.ask(WriteShareGroupStateRequest(group_id="g", topics=written), 0)
         (result,) = response.results[0].partitions
         return result.error_code, result.error_message
-
-    assert write(*range(0, 10, 2)) == (0, None)
-    assert write(10) == (0, None)
-    refused = ErrorCode.INVALID_REQUEST, "kproto combines at most 10000 state batches in a request"
-    assert write(12, times=2) == refused
-    assert write(*range(20, 30, 2)) == refused

@@ -26,6 +26,10 @@ BATCHES_MAX = 10_000
 """Batches of states that a request combines, stored ones and new ones: about 100 ms. A share partition has at most as
 many records in flight. DEVIATION: a real broker has no limit."""
 TOO_MANY = Refusal(ErrorCode.INVALID_REQUEST, f"kproto combines at most {BATCHES_MAX} state batches in a request")
+RECORDS_MAX = 20_000
+"""Records of the batches of a state, stored ones and new ones: each may need a state of its own, 30 ms and 4 MiB
+together. A share partition has at most half as many in flight. DEVIATION: a real broker has no limit."""
+TOO_LARGE = Refusal(ErrorCode.INVALID_REQUEST, f"kproto has state batches of at most {RECORDS_MAX} records")
 
 
 def handle(
@@ -35,8 +39,12 @@ def handle(
 
     def refusal(key: SharePartitionKey, part: PartitionData) -> Refusal | None:
         nonlocal left
-        left -= len(part.state_batches) + store.batch_count(key)
-        return TOO_MANY if left < 0 else store.write_refusal(key, _write(part))
+        write, stored = _write(part), store.batches(key)
+        left -= len(write.batches) + len(stored)
+        if left < 0:
+            return TOO_MANY
+        record_count = sum(max(0, b.last_offset - b.first_offset + 1) for b in (*stored, *write.batches))
+        return TOO_LARGE if record_count > RECORDS_MAX else store.write_refusal(key, write)
 
     def write(key: SharePartitionKey, part: PartitionData, result: StateResult) -> None:
         store.write(key, _write(part), context.now_ms, result.settle)

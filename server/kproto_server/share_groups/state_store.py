@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.deferred import NoResponse
     from kproto_server.log_manager.log_manager import LogManager
+    from kproto_server.share_groups.in_flight import StateBatch
     from kproto_server.share_groups.pruning import StateTopicPruning
     from kproto_server.share_groups.version_behavior import ShareBehavior
 
@@ -125,10 +126,10 @@ class ShareStateStore:
         """Return why a write is refused; None if it is not."""
         return write_refusal(self._latest(key), write, self._behavior)
 
-    def batch_count(self, key: SharePartitionKey) -> int:
-        """Return how many batches a state has."""
+    def batches(self, key: SharePartitionKey) -> tuple[StateBatch, ...]:
+        """Return the batches of a state."""
         state = self._latest(key)
-        return 0 if state is None else len(state.batches)
+        return () if state is None else state.batches
 
     def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int, settle: Callable[[int], object]) -> None:
         """Store what members of a share group have done, unless that is refused."""
