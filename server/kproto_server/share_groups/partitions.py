@@ -146,7 +146,10 @@ class SharePartitions:
                 return ErrorCode.OFFSET_NOT_AVAILABLE
             start_offset = reset_offset
         share = SharePartition(start_offset, settings.delivery_count_max, settings.in_flight_max)
-        share.restore(state.batches)
+        try:
+            share.restore(state.batches)
+        except ValueError:  # a delivery state that does not exist: any number can be stored
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         made = self._loaded[key] = LoadedPartition(key, share, state.state_epoch, partition.leader_epoch)
         self._limit(made)
         self._write_dead_letters(made)
