@@ -34,3 +34,11 @@ def test_an_unknown_delivery_state_is_an_error_of_its_partition_only() -> None:
     unknown, sound = last(share, "A")["responses"][0]["partitions"]
     assert unknown["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
     assert sound["acquired_records"] == [{"first_offset": 0, "last_offset": 0, "delivery_count": 1}]
+
+
+def test_a_lag_beyond_64_bits_wraps_around_as_in_java() -> None:
+    """The connection was closed."""
+    share = started(-(1 << 63))
+    share.describe_offsets()
+    described = last(share, "admin")["groups"][0]["topics"][0]["partitions"][0]
+    assert (described["start_offset"], described["lag"]) == (-(1 << 63), 1 - (1 << 63))

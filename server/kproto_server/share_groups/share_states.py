@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
+from kproto.jvm.arithmetic import wrapped
 from kproto_server.cluster.topics import Refusal
 from kproto_server.share_groups.in_flight import StateBatch
 
@@ -70,7 +71,7 @@ def lag_of(state: ShareState, end_offset: int) -> int:
     """Return how many records up to a log end offset are not done with; `NO_LAG` if that is not known."""
     if NO_OFFSET in (state.start_offset, state.done_count):
         return NO_LAG
-    return end_offset - state.start_offset - state.done_count
+    return wrapped(end_offset - state.start_offset - state.done_count)
 
 
 def read_refusal(state: ShareState | None, leader_epoch: int, behavior: ShareBehavior) -> Refusal | None:
