@@ -419,11 +419,15 @@ class PeriodicTask:
 
     def start(self) -> None:
         """Start the timer of the next run; a second call, after the clock was reset, starts it again."""
+        self.stop()
+        due_ms = self._clock.now_ms() + self._interval_ms
+        self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
+
+    def stop(self) -> None:
+        """Stop the timer, and drop what is left of a run."""
         self._steps.stop()
         if self._timer is not None:
             self._timer.cancel()
-        due_ms = self._clock.now_ms() + self._interval_ms
-        self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
 
     def _run(self) -> None:
         try:

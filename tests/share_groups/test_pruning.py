@@ -11,7 +11,9 @@ from kproto_server.partition_log.stored_data import StoredData
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.share_groups.share_partition import ACCEPT
 from kproto_server.share_groups.share_states import SharePartitionKey, ShareState
+from kproto_server.testing.in_memory import START_MS
 from tests.persistence.disk_broker import DiskBroker
+from tests.persistence.test_loading import reset
 from tests.share_groups.sharers import Sharers
 from tests.share_groups.test_restarts import DiskTransport
 
@@ -25,11 +27,15 @@ SETTINGS = {
 
 def started(partitions: int = 1) -> tuple[DiskTransport, Sharers]:
     transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
+    return transport, fetching(transport, partitions)
+
+
+def fetching(transport: DiskTransport, partitions: int = 1) -> Sharers:
     share = Sharers(transport, KafkaVersion.named("4.4"), "n")
     share.create(partitions=partitions)
     share.join("A")
     share.fetch("A", *range(partitions), wait_ms=100)
-    return transport, share
+    return share
 
 
 def read(share: Sharers, *offsets: int) -> None:
@@ -71,6 +77,16 @@ def test_a_log_that_cannot_be_pruned_is_pruned_later(monkeypatch: pytest.MonkeyP
         patch.setattr(StoredData, "delete_before", fail)
         transport.pass_time(INTERVAL_MS)
     assert log_start_offset(transport) == 0
+    transport.pass_time(INTERVAL_MS)
+    assert log_start_offset(transport) > 5
+
+
+def test_the_log_is_pruned_after_a_reset() -> None:
+    transport, share = started()
+    read(share, 0)
+    reset(transport.at)
+    transport.at.broker.clock.reset(START_MS)
+    read(fetching(transport), *range(10))
     transport.pass_time(INTERVAL_MS)
     assert log_start_offset(transport) > 5
 

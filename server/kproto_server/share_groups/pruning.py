@@ -32,7 +32,7 @@ COLD_SETTING = "share.coordinator.cold.partition.snapshot.interval.ms"
 
 
 class StateTopicPruning:
-    """The tasks that prune the topic, from `start` on."""
+    """The tasks that prune the topic, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -61,6 +61,10 @@ class StateTopicPruning:
     def start(self) -> None:
         for task in self._tasks:
             task.start()
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.stop()
 
     def note(self, key: SharePartitionKey, offset: int | None) -> None:
         """Note the offset of a new snapshot; None: the state was deleted."""

@@ -197,7 +197,8 @@ class ShareStateStore:
         self.unavailable.clear()
         self._images = None
         if self._pruning is not None:
-            self._pruning.snapshot_offsets.clear()
+            self._pruning.stop()
+            self._pruning = None
 
     def make_readable(self, now_ms: int) -> Iterator[None]:
         """Return the steps that write the records of a `__share_group_state` in memory, as if each state had a new
