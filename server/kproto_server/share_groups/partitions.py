@@ -191,6 +191,11 @@ class SharePartitions:
             self._steps.stop()
             self._is_archiving = False
 
+    def forget_groups(self, group_ids: Collection[str]) -> None:
+        """Forget the share partitions of deleted groups."""
+        for key in [key for key in self._loaded if key.group_id in group_ids]:
+            self.drop(key)
+
     def acknowledge(
         self, key: SharePartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
     ) -> Outcome:

@@ -16,7 +16,7 @@ from kproto_server.share_groups.share_states import SharePartitionKey
 from kproto_server.share_groups.state_store import ShareStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 DEAD_LETTERS_SINCE = 2
 """The level of `share.version` from which on share groups have dead letter queues (KIP-1191)."""
+DELETED_MAX = 100
+"""Deleted groups whose share partitions stay in use. DEVIATION: in Kafka, those of all groups do."""
 
 
 class ShareGroups:
@@ -57,6 +59,8 @@ class ShareGroups:
         self.members: ShareMembers = ShareMembers(cluster, groups, self.store, self.settings_of, behavior)
         self.members.deadlines = Deadlines(lambda _, *removed: remove(self.members, *removed))
         self._sessions: dict[int, ShareSessions] = {}
+        self._deleted: dict[str, None] = {}
+        """The groups that were deleted last, the first one first."""
 
     @property
     def is_enabled(self) -> bool:
@@ -104,6 +108,17 @@ class ShareGroups:
 
         return ShareGroupsLoad(self.members)
 
+    def note_deleted(self, group_ids: Iterable[str]) -> None:
+        """Note deleted groups: another group with the name of one goes on with its share partitions."""
+        for group_id in group_ids:
+            self._deleted.pop(group_id, None)
+            self._deleted[group_id] = None
+        oldest = list(self._deleted)[:-DELETED_MAX]
+        for group_id in oldest:
+            del self._deleted[group_id]
+        if oldest:
+            self.partitions.forget_groups({one for one in oldest if self._groups.groups.get(one) is None})
+
     def forget_topics(self, topic_ids: Collection[bytes], now_ms: int) -> None:
         """Delete the states of deleted topics."""
         self.members.forget_topics(topic_ids, now_ms)
@@ -119,4 +134,5 @@ class ShareGroups:
     def forget(self) -> None:
         """Drop everything: the broker is reset."""
         self._sessions.clear()
+        self._deleted.clear()
         self.forget_states()
