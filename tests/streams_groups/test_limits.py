@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from kproto.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, Topology
+from kproto.records.streams_group_records import StreamsGroupTopologyValue, TopicInfo
+from kproto.records.streams_group_records import Subtopology as StoredSubtopology
 from kproto_server.coordinator.streams_groups import topology
+from kproto_server.coordinator.streams_groups.partition_counts import partition_counts
 from kproto_server.coordinator.streams_groups.statuses import StatusCode
 from kproto_server.testing import InMemoryBroker
+from tests.robustness.steps import GROWTH_MAX, count_steps, growth
 
 
 def subtopology(number: int) -> Subtopology:
@@ -57,3 +61,45 @@ def test_a_topology_with_too_many_tasks_is_refused(
     assert [one.status_detail for one in refused] == (
         ["kproto assigns at most 7 tasks of a group, and this topology has 8."] if is_refused else []
     )
+
+
+def reading(name: str, sources: tuple[str, ...], repartition: tuple[str, ...], *sinks: str) -> StoredSubtopology:
+    return StoredSubtopology(
+        subtopology_id=name,
+        source_topics=sources,
+        source_topic_regex=(),
+        state_changelog_topics=(),
+        repartition_sink_topics=sinks,
+        repartition_source_topics=tuple(
+            TopicInfo(name=name, partitions=0, replication_factor=0, topic_configs=()) for name in repartition
+        ),
+        copartition_groups=(),
+    )
+
+
+def test_a_chain_of_subtopologies_takes_time_in_proportion_to_its_length() -> None:
+    """One of 2000, listed backwards, in a request of 61 KiB, held the broker for seconds."""
+
+    def steps_of(size: int) -> int:
+        chain = [reading("0", ("t",), (), "r0")]
+        chain += [reading(f"{number}", (), (f"r{number - 1}",), f"r{number}") for number in range(1, size)]
+        chain.append(reading("last", (), (f"r{size - 1}",)))
+        backwards = StreamsGroupTopologyValue(epoch=0, subtopologies=tuple(reversed(chain)))
+        return count_steps(lambda: partition_counts(backwards, {"t": 3}))
+
+    assert growth(steps_of) < GROWTH_MAX
+
+
+def test_counts_are_found_in_rounds() -> None:
+    """A subtopology uses the counts that it knows in its first round with any, as in Kafka."""
+    subtopologies = (
+        reading("0", (), ("b", "c"), "d"),
+        reading("1", (), ("a", "b", "c"), "e"),
+        reading("2", ("small",), (), "a"),
+        reading("3", (), ("a",), "b"),
+        reading("4", ("large",), (), "c"),
+        reading("5", (), ("d", "e", "f"), "f"),
+    )
+    found = partition_counts(StreamsGroupTopologyValue(epoch=0, subtopologies=subtopologies), {"small": 2, "large": 5})
+    assert isinstance(found, dict)
+    assert list(found.items()) == [("a", 2), ("b", 2), ("c", 5), ("d", 5), ("e", 5), ("f", 5)]

@@ -8,6 +8,7 @@ has a partition for each task of its subtopology.
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -15,7 +16,7 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.coordinator.streams_groups.statuses import Status, StatusCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from kproto.records.streams_group_records import CopartitionGroup, StreamsGroupTopologyValue, Subtopology
 
@@ -33,19 +34,24 @@ def partition_counts(topology: StreamsGroupTopologyValue, existing: Mapping[str,
     if not isinstance(found, dict):
         return found
     decided = found
+
+    def count_of(name: str) -> int:
+        return existing[name] if name in existing else decided[name]
+
     fixed = {topic.name for one in subtopologies for topic in one.repartition_source_topics if topic.partitions}
     flexible = {topic.name for one in subtopologies for topic in one.repartition_source_topics if not topic.partitions}
+    fixed_counts = set(map(count_of, fixed))
     for one in subtopologies:
         for group in one.copartition_groups:
             names = _names(one, group)
             if names is None:
                 return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-            copartitioned = _copartitioned(names, fixed, flexible, {**decided, **existing})
+            copartitioned = _copartitioned(names, fixed, flexible, fixed_counts, count_of)
             if not isinstance(copartitioned, dict):
                 return copartitioned
             decided.update(copartitioned)
     for one in subtopologies:
-        counts = [{**decided, **existing}[name] for name in _read_topics(one)]
+        counts = [count_of(name) for name in _read_topics(one)]
         if not counts:
             return invalid(f"No source topics found for subtopology {one.subtopology_id}")
         decided.update(dict.fromkeys([topic.name for topic in one.state_changelog_topics], max(counts)))
@@ -69,27 +75,37 @@ def invalid(message: str) -> Refusal:
     return Refusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
-def _repartition_counts(subtopologies: Iterable[Subtopology], existing: Mapping[str, int]) -> Counts | Refusal:
+def _repartition_counts(subtopologies: Sequence[Subtopology], existing: Mapping[str, int]) -> Counts | Refusal:
     """Return the counts of the repartition topics, before those of copartition groups are made equal."""
     sources = [topic for one in subtopologies for topic in one.repartition_source_topics]
     decided: Counts = {topic.name: topic.partitions for topic in sources if topic.partitions}
-    is_complete = False
-    while not is_complete:
-        is_complete, has_progress = True, False
-        for one in subtopologies:
-            for sink in one.repartition_sink_topics:
-                if sink in decided:
-                    continue
-                count = _largest(one, decided, existing)
-                if count is None:
-                    is_complete = False
-                else:
-                    decided[sink], has_progress = count, True
-        if not is_complete and not has_progress:
-            return invalid(
-                "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
-                "that cannot be resolved."
-            )
+    # The visits of Kafka's rounds that decide something, as pairs of a round and the index of a subtopology.
+    visits: list[tuple[int, int]] = []
+    waiting: dict[str, list[int]] = {}
+    is_waiting: set[int] = set()
+    for index, one in enumerate(subtopologies):
+        if _largest(one, decided, existing) is not None:
+            visits.append((0, index))
+        else:
+            is_waiting.add(index)
+            for topic in one.repartition_source_topics:
+                waiting.setdefault(topic.name, []).append(index)
+    while visits:
+        number, index = heapq.heappop(visits)
+        undecided = [sink for sink in subtopologies[index].repartition_sink_topics if sink not in decided]
+        count = _largest(subtopologies[index], decided, existing) if undecided else None
+        if count is None:
+            continue
+        for sink in undecided:
+            decided[sink] = count
+            for reader in is_waiting.intersection(waiting.pop(sink, ())):
+                is_waiting.remove(reader)
+                heapq.heappush(visits, (number + (reader <= index), reader))
+    if any(sink not in decided for one in subtopologies for sink in one.repartition_sink_topics):
+        return invalid(
+            "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
+            "that cannot be resolved."
+        )
     if any(topic.name not in decided for topic in sources):
         return invalid(
             "Failed to compute number of partitions for all repartition topics, because a repartition source topic is "
@@ -105,11 +121,11 @@ def _largest(one: Subtopology, decided: Counts, existing: Mapping[str, int]) -> 
 
 
 def _copartitioned(
-    names: set[str], fixed: set[str], flexible: set[str], counts: Mapping[str, int]
+    names: set[str], fixed: set[str], flexible: set[str], fixed_counts: set[int], count_of: Callable[[str], int]
 ) -> Counts | Status | Refusal:
     """Return the counts of the repartition topics of a copartition group."""
-    repartition = {name: counts[name] for name in names if name in fixed or name in flexible}
-    others = {name: counts[name] for name in names if name not in repartition}
+    repartition = {name: count_of(name) for name in names if name in fixed or name in flexible}
+    others = {name: count_of(name) for name in names if name not in repartition}
     if not names:
         return {}
     if others:
@@ -118,9 +134,9 @@ def _copartitioned(
             return _wrong(f"Following topics do not have the same number of partitions: [{_listed(others)}]")
     elif fixed:
         # Kafka compares those of all copartition groups.
-        if len({counts[name] for name in fixed}) > 1:
+        if len(fixed_counts) > 1:
             return _wrong(f"Following topics do not have the same number of partitions: [{_listed(repartition)}]")
-        wanted = counts[next(iter(fixed))]
+        wanted = next(iter(fixed_counts))
     else:
         wanted = max(repartition.values())
     for name, count in repartition.items():
