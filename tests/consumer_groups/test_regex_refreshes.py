@@ -7,6 +7,7 @@ import pytest
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.consumer_groups import regular_expressions
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+from kproto_server.coordinator.regular_expression import InvalidRegex, Regex, regex_of
 from kproto_server.testing.in_memory import virtual_clock
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.transcripts import SETTINGS, TOPICS
@@ -47,6 +48,32 @@ def test_a_replaced_expression_is_matched_by_the_next_heartbeat_of_any_member(re
     assert group.members["A"].epoch == before + 1
     group.settle("A", "B")
     assert list(group.members["B"].assigned) == ["u"]
+
+
+def test_an_expression_that_is_refused_now_matches_nothing_and_others_are_still_matched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A data directory can have one that was accepted by a real broker. None of the group was matched again."""
+    state = new_state("4.4", topics=TOPICS, settings=SETTINGS, clock=virtual_clock())
+    group = Conversation(InMemoryTransport(state), "g", release="4.4")
+    group.learn_topics(*TOPICS)
+    group.join("A", None, subscribed_topic_regex="w")
+    for _ in range(11):
+        group.pass_time(1000)
+        group.beat("A")
+    monkeypatch.setattr(regular_expressions, "regex_of", regex_of_others)
+    group.join("B", None, subscribed_topic_regex="u")
+    found = state.coordinator.groups.get("g")
+    assert isinstance(found, ConsumerGroup)
+    assert not found.is_matching
+    assert {text: set(one.topics) for text, one in found.data.resolved.items()} == {"w": set(), "u": {"u"}}
+
+
+def regex_of_others(text: str) -> Regex:
+    """Refuse one expression."""
+    if text == "w":
+        raise InvalidRegex("expression too large")
+    return regex_of(text)
 
 
 def test_expressions_are_matched_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
