@@ -6,14 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.testing.in_memory import virtual_clock
 from tests.consumer_groups.members import Conversation
 from tests.coordinator.broker_state import new_state
+from tests.coordinator.change_logs import RecordingLog
 from tests.membership.in_memory_transport import InMemoryTransport
 
 CLASSES = "org.apache.kafka.coordinator.group.assignor."
@@ -73,3 +76,26 @@ def test_the_interval_of_the_assignments_of_a_group(configs: Mapping[str, str], 
         group.pass_time(wait_ms)
         group.beat("B")
         assert group.members["B"].epoch == expected
+
+
+def test_a_removal_that_cannot_be_written_is_repeated_ever_later() -> None:
+    """With a removal every 500 ms, a day took seconds."""
+    clock = virtual_clock()
+    state = new_state("4.4", topics={"x": 6}, clock=clock)
+    group = Conversation(InMemoryTransport(state), "the-group", release="4.4")
+    group.learn_topics("x")
+    group.join("A", ("x",))
+    found = state.coordinator.groups.get("the-group")
+    assert isinstance(found, ConsumerGroup)
+    state.coordinator.log = log = RecordingLog(int(ErrorCode.KAFKA_STORAGE_ERROR))
+    clock.advance(45_000 + 500 + 1000 + 2000)
+    assert len(log.appended) == 4
+    clock.advance(86_400_000)
+    assert len(log.appended) < 2000
+    assert list(found.data.members) == ["A"]
+    state.coordinator.log = RecordingLog()
+    clock.advance(45_000)
+    assert not found.data.members
+    clock.advance(45_000)
+    assert not found.retry_delays_ms
+    assert not found.deadlines

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 RETRY_MS = 500
 """After which time Kafka's coordinator repeats the removal of a member that could not be written."""
+RETRY_MAX_MS = 45_000
+"""The default session timeout. DEVIATION: the time is doubled up to it; a day would have 172,800 removals otherwise."""
 
 GroupT = TypeVar("GroupT", bound="EpochGroup[Any]")
 
@@ -52,6 +54,8 @@ class Deadlines(Generic[GroupT]):
     def set(self, coordinator: GroupCoordinator, group: GroupT, member_id: str, kind: str, deadline_ms: int) -> None:
         """Set or move a deadline of a member."""
         group.deadlines[member_id, kind] = deadline_ms
+        if kind == SESSION:
+            group.retry_delays_ms.pop(member_id, None)
         timer = group.session_timer
         if timer is None or timer.action is None or deadline_ms < timer.due_ms:
             self._set_timer(coordinator, group, deadline_ms)
@@ -103,8 +107,12 @@ class Deadlines(Generic[GroupT]):
             if member_id in group.members:
                 self._remove(coordinator, group, member_id, now_ms)
                 group.drop_deadlines(member_id)
-                group.deadlines[member_id, SESSION] = now_ms + RETRY_MS  # the log may not be able to write the removal
+                # The log may not be able to write the removal.
+                delay_ms = group.retry_delays_ms.get(member_id, RETRY_MS)
+                group.deadlines[member_id, SESSION] = now_ms + delay_ms
+                group.retry_delays_ms[member_id] = min(2 * delay_ms, RETRY_MAX_MS)
             elif group.deadlines.get((member_id, kind)) == deadline_ms:
                 del group.deadlines[member_id, kind]
+                group.retry_delays_ms.pop(member_id, None)
         if group.deadlines and group.session_timer is None:
             self._set_timer(coordinator, group, min(group.deadlines.values()))

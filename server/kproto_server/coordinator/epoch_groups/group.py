@@ -50,7 +50,16 @@ class EpochGroup(Group, Generic[DataT]):
     A subclass has `apply`, which replaces the data, and says how a change is written.
     """
 
-    __slots__ = ("data", "deadlines", "in_flight", "is_assigning", "logged", "settled", "topics_version")
+    __slots__ = (
+        "data",
+        "deadlines",
+        "in_flight",
+        "is_assigning",
+        "logged",
+        "retry_delays_ms",
+        "settled",
+        "topics_version",
+    )
 
     def __init__(self, group_id: str, now_ms: int, kind: Kind, data: DataT) -> None:
         """``data``: what a new group has, of which nothing is in the log."""
@@ -60,6 +69,8 @@ class EpochGroup(Group, Generic[DataT]):
         """The data whose records the log has or will get. A group that was converted from another kind has none."""
         self.deadlines: dict[tuple[str, str], int] = {}
         """When a member is removed, by its id and the kind of the deadline (`deadlines`)."""
+        self.retry_delays_ms: dict[str, int] = {}
+        """After which time the removal of a member is repeated, by its id, while the log cannot write it."""
         self.topics_version: int = -1
         """The version of the topics when the hash of the subscribed topics was computed."""
         self.settled: DataT = data
