@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto_server.persistence.worker_thread import WorkerThread
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from kproto_server.persistence.worker_thread import Post, Worker
 
 
 class HeldWorker:
@@ -31,3 +35,14 @@ class HeldWorker:
 
     def stop(self) -> None:
         """Do nothing: there is no thread."""
+
+
+def held_in_background(background: HeldWorker) -> Callable[[Post], Worker]:
+    """Return what makes the workers of a broker: its sync thread, and this one for all else."""
+    made: list[Worker] = []
+
+    def make_worker(post: Post) -> Worker:
+        made.append(background if made else WorkerThread(post))  # the first is the sync thread
+        return made[-1]
+
+    return make_worker

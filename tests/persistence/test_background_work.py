@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kproto_server.persistence.worker_thread import WorkerThread
 from tests.persistence.disk_broker import DiskBroker
-from tests.persistence.held_worker import HeldWorker
+from tests.persistence.held_worker import HeldWorker, held_in_background
 from tests.robustness.changes import create_topic, delete_topic, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto_server.persistence.worker_thread import Post, Worker
 
 REMOVALS: dict[str, Callable[[DiskBroker], object]] = {
     "DeleteTopics": lambda broker: broker.ask(*delete_topic("t")),
@@ -27,13 +25,7 @@ REMOVALS: dict[str, Callable[[DiskBroker], object]] = {
 def test_background_work_ends_before_logs_are_removed(durability: Any, removal: str) -> None:
     """Later it would save the recovery point of a log for a new topic of its name, or remove segments of that topic."""
     background = HeldWorker()
-    made: list[Worker] = []
-
-    def make_worker(post: Post) -> Worker:
-        made.append(background if made else WorkerThread(post))  # the first is the sync thread
-        return made[-1]
-
-    broker = DiskBroker(durability, make_worker=make_worker)
+    broker = DiskBroker(durability, make_worker=held_in_background(background))
     broker.ask(*create_topic("t"))
     broker.ask(*produce("t", [b"x"]))
     found = []

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from kproto.errors import DecodeError
 from kproto_server.log_manager.retention_task import retention_config
 from kproto_server.partition_log.stored_data import StoredData
-from kproto_server.persistence.worker_thread import WorkerThread
 from tests.persistence.disk_broker import DiskBroker
-from tests.persistence.held_worker import HeldWorker
+from tests.persistence.held_worker import HeldWorker, held_in_background
 from tests.robustness.changes import create_topic, produce
-
-if TYPE_CHECKING:
-    from kproto_server.persistence.worker_thread import Post, Worker
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
@@ -27,13 +23,7 @@ def test_records_of_an_unreadable_log_do_not_expire(
 ) -> None:
     """In ``fsync`` mode they expire after a sync in the background."""
     background = HeldWorker()
-    made: list[Worker] = []
-
-    def make_worker(post: Post) -> Worker:
-        made.append(background if made else WorkerThread(post))  # the first is the sync thread
-        return made[-1]
-
-    broker = DiskBroker(durability, make_worker=make_worker)
+    broker = DiskBroker(durability, make_worker=held_in_background(background))
     broker.ask(*create_topic("t", segment_bytes="200", retention_bytes="300"))
     for _ in range(10):
         broker.ask(*produce("t", [b"x"]))
