@@ -15,6 +15,7 @@ from tests.clients.tool_steps import run_script
 from tests.clients.tools import ACLS, CONFIGS, Pair, Tools, running_tools
 from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
 from tests.oracle.ports import free_port
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.oracle
 
@@ -66,7 +67,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, t
         real_kafka(NEWEST, props=props) as real,
         broker_under_test(folder, *flags, settings=SECURED | listeners) as tested,
     ):
-        (own,) = re.findall(rf"listener {SASL} at (\S+)", (folder / "kproto.log").read_text())
+        log, line = folder / "kproto.log", re.compile(rf"listener {SASL} at (\S+)")
+        wait_until(
+            lambda: line.search(log.read_text()) is not None, f"the address of {SASL}"
+        )  # it comes after that of the broker
+        (own,) = line.findall(log.read_text())
         yield {"PLAINTEXT": (tested.bootstrap, real.bootstrap), SASL: (own, f"127.0.0.1:{port}")}
 
 

@@ -36,6 +36,7 @@ class FakeQueries:
 
     def __init__(self, bounds: LogBounds) -> None:
         self.admin = FakeAdmin()
+        self.is_closed = False
         self.bounds: Future[dict[Any, LogBounds]] = Future()
         self.bounds.set_result({PARTITION: bounds})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.errors import CorruptLog, LogError
+from kproto.errors import CorruptLog, KprotoError, LogError
 
 
 class DirectoryInUse(LogError):
@@ -15,5 +15,5 @@ def corrupt_segment(segment: str, position: int, reason: str) -> CorruptLog:
     return CorruptLog(segment, position, None, f"{reason}; {remedy}")
 
 
-class DamagedBatch(OSError):
+class DamagedBatch(KprotoError, OSError):
     """A batch in a segment is damaged, so that the batches behind it cannot be found."""
