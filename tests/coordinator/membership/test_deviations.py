@@ -19,16 +19,6 @@ def test_a_member_that_leaves_gets_a_response_to_its_pending_request(kafka_versi
     assert error_of(waiting) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-@pytest.mark.parametrize("kafka_version", ["2.3", "3.9", "4.4"])
-def test_a_pending_member_id_may_join_with_an_instance_id(kafka_version: str) -> None:
-    """GP-14: 2.3.1 to 4.4.0 return UNKNOWN_SERVER_ERROR (measured)."""
-    driver = GroupDriver(kafka_version)
-    response = driver.join(requires_known_member_id=True)
-    assert error_of(response) == ErrorCode.MEMBER_ID_REQUIRED
-    assert response.result is not None
-    assert joined(driver.join(response.result.member_id, instance="i")).generation == 1
-
-
 @pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
 def test_a_repeated_protocol_counts_once(kafka_version: str) -> None:
     """GP-23: 2.1.1 to 4.4.0 never respond (measured)."""

@@ -72,7 +72,7 @@ def test_a_group_of_static_members_with_a_rebalance_timeout_of_0_waits_for_them(
 
 
 def test_a_member_id_of_a_dynamic_member_is_of_no_instance(broker: InMemoryBroker) -> None:
-    """As on 2.8.2 and 4.4.0. It made two members of one instance, whose removal failed in a timer."""
+    """GP-14: as on 2.3.1 to 4.4.0. It made two members of one instance, whose removal failed in a timer."""
     static, dynamic = broker.connect(), broker.connect()
     join(static, instance="i")
     broker.advance(milliseconds=0)
