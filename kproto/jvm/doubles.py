@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import inf, isfinite
 
-NUMBER = re.compile(
+NUMBER = (
     r"[-+]?(?:NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[fFdD]?"
     r"|0[xX](?P<hex>[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][-+]?[0-9]+[fFdD]?)"
 )
@@ -16,7 +16,7 @@ DECIMAL_MIN, DECIMAL_MAX = 1e-3, 1e7
 
 def parse_double(text: str) -> float | None:
     """Return the number in a text without blanks around it; None: Java reads no number in it."""
-    found = NUMBER.fullmatch(text)
+    found = re.fullmatch(NUMBER, text)  # compiled at the first use: brokers start without it
     if found is None:
         return None
     if found["hex"] is None:
