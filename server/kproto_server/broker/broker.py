@@ -26,6 +26,7 @@ from kproto_server.broker.thread import NOT_RUNNING, BrokerThread
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.listeners import (
+    BROKERS_MAX,
     PORT_MAX,
     SETTINGS_OF_LISTENERS,
     Address,
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from kproto_server.observation.observe import Observations
 
 T = TypeVar("T")
-
-BROKERS_MAX = 1000
-"""A larger cluster exhausts ports and file descriptors."""
 
 
 class BrokerOptions(TypedDict, total=False):

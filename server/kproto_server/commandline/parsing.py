@@ -38,8 +38,6 @@ FAULT_NAMES = {option.name for option in FAULT_OPTIONS}
 UPSTREAM_NEEDS = {"--upstream-tls-key": "--upstream-tls-certificate", "--upstream-tls-certificate": "--upstream-tls-ca"}
 """Options of `kproto proxy` that mean nothing without another one."""
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104
-BROKERS_MAX = 1000
-"""A larger cluster exhausts ports and file descriptors."""
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:
@@ -361,6 +359,8 @@ def _data(command: Command, given: Given) -> DataDirectory | None:
 
 
 def _brokers(command: Command, given: Given) -> int:
+    from kproto_server.configuration.listeners import BROKERS_MAX
+
     return whole_number(command, "--brokers", last(given, "--brokers") or "1", 1, BROKERS_MAX)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = PROTOCOL_NAMES = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
 WITH_TLS, WITH_SASL = (SSL, SASL_SSL), (SASL_PLAINTEXT, SASL_SSL)
 PORT_MAX = 65535
+BROKERS_MAX = 1000
+"""A larger cluster exhausts ports and file descriptors."""
 ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104
 """Hosts that listen on every address of the machine, and that no client can connect to."""
 
