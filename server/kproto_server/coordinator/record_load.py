@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError, MissingPackage
 from kproto.records.batches import read_batch
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,5 +48,5 @@ class RecordLoad:
                         yield
                 data = data[start:]
                 yield
-        except (DecodeError, MissingPackage, OSError) as error:
+        except UNREADABLE as error:
             self.failed = str(error)

@@ -6,13 +6,9 @@ import logging
 from functools import lru_cache
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError, MissingPackage
 from kproto_server.storage.errors import DamagedBatch
 
 logger = logging.getLogger("kproto.log")
-
-UNREADABLE = (DecodeError, MissingPackage, OSError)
-"""A batch that is damaged on disk or cannot be converted; a file that cannot be opened or read."""
 
 
 def error_of_read(error: Exception, topic: str, partition: int) -> ErrorCode:

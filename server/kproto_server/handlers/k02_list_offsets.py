@@ -17,9 +17,10 @@ from kproto.messages.k02_list_offsets import (
 )
 from kproto_server.deferred import CloseConnection, in_slices
 from kproto_server.handlers._partitions import leader_error, make_records
-from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
+from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.partition_log.lookup import lookup_budget, record_at
 from kproto_server.releases.release import VersionBehavior
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Generator

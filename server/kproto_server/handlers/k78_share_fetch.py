@@ -25,13 +25,14 @@ from kproto.messages.k78_share_fetch import (
 from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_slices
 from kproto_server.handlers._partitions import leader_endpoints, leader_error
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
-from kproto_server.handlers._unreadable import UNREADABLE, error_of_read
+from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.partition_log.lookup import lookup_budget
 from kproto_server.share_groups.acquisition import Wanted, acquire, without
 from kproto_server.share_groups.log_batches import aborted_spans, fetched_batches, sliced
 from kproto_server.share_groups.partitions import LoadedPartition
 from kproto_server.share_groups.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from kproto_server.share_groups.share_states import SharePartitionKey
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -11,12 +11,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError, MissingPackage
 from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.partition_data import NO_DATA
 from kproto_server.partition_log.retention import expired_count
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.segment_sync import SegmentSync
-
-UNREADABLE = (DecodeError, MissingPackage, OSError)
-"""The errors of a log whose segments cannot be read."""
 
 logger = logging.getLogger("kproto.log")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError, MissingPackage
 from kproto.records.batch_header import HEADER_SIZE
 from kproto.records.batches import read_batches
 from kproto.records.record import INT64_MAX, Record, RecordHeader, encode_records
@@ -19,6 +18,7 @@ from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto_server.cluster.topics import Refusal
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.decoding import decoded
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -146,7 +146,7 @@ class _Originals:
                 self.records |= {record.offset: record for record in records}
                 if self._budget.ends_slice():
                     yield
-        except (DecodeError, MissingPackage, OSError) as error:
+        except UNREADABLE as error:
             self._end_offset = max(self._end_offset, offset + 1)
             logger.warning(
                 "%s-%d: dead records from offset %d on are written without contents: %s",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError, MissingPackage
 from kproto.records.partitioning import SHARE_STATE_TOPIC
 from kproto_server.clock import PeriodicTask
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,7 +89,7 @@ class StateTopicPruning:
             if offset > partition.log_start_offset:
                 try:
                     self._log_manager.data_of(topic, partition).delete_before(offset)
-                except (DecodeError, MissingPackage, OSError) as error:
+                except UNREADABLE as error:
                     logger.warning("%s-%d can't be pruned now: %s", topic.name, index, error)
                     continue
                 has_changed = True

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kproto.errors import CorruptLog, KprotoError, LogError
+from kproto.errors import CorruptLog, DecodeError, KprotoError, LogError, MissingPackage
+
+UNREADABLE = (DecodeError, MissingPackage, OSError)
+"""A batch that is damaged on disk or cannot be converted; a file that cannot be opened or read."""
 
 
 class DirectoryInUse(LogError):

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError, MissingPackage
+from kproto.errors import DecodeError
 from kproto.records.batch_header import LOG_OVERHEAD
 from kproto.records.batches import batch_size, read_batch
 from kproto.records.segment import BATCH_SIZE_MAX
 from kproto_server.coordinator.loading.repeated_commits import BatchTemplates, RepeatedCommits
 from kproto_server.coordinator.loading.replay import Replay
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -107,7 +108,7 @@ class PartitionLoad:
             yield from self._read(slices)
             if self._repeated_commits is not None:
                 yield from self._repeated_commits.flush_all()
-        except (DecodeError, MissingPackage, OSError) as error:
+        except UNREADABLE as error:
             self.failed = f"batch at byte {self.read_size_bytes} of the log: {error}"
             yield from self._undo()
             return
