@@ -29,7 +29,8 @@ from kproto_server.network.transport import Transport
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.endpoint import TURN_SIZE_BYTES
-from tests.coordinator.broker_state import NOW_MS, new_state
+from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
+from tests.coordinator.change_logs import RecordingLog
 from tests.network.requests import ALL_TOPICS, long_poll
 
 ERROR, HANGUP = select.EPOLLERR, select.EPOLLHUP
@@ -68,6 +69,12 @@ class Wired:
             assert connection.on_runnable is not None
             connection.on_runnable()
         self.loop.send_outgoing()
+
+    def log_that_waits(self) -> RecordingLog:
+        """Have the coordinator write to a log that is synced when the test calls `settle`."""
+        log = RecordingLog(waits=True)
+        self.transport._connection.dispatcher.state.coordinator.log = log
+        return log
 
     def advance(self, real_ms: float) -> None:
         """Let real time pass."""
@@ -124,6 +131,7 @@ GROUPS = (ListGroupsRequest(), 0)
 LARGE = (DescribeGroupsRequest(groups=("g",) * TURN_SIZE_BYTES), 0)
 TOPICS = (ALL_TOPICS, 1)
 POLL = (long_poll(500), 4)
+COMMIT = (commit_request("g", {"t": {0: 1}}), 5)
 
 
 def test_all_requests_of_a_read_get_responses_in_one_turn(wired: Wired) -> None:
@@ -184,6 +192,31 @@ def test_an_operation_that_completes_while_responses_are_unsent_responds_behind_
             found += wired.ids()
             wired.turn()
         assert found == list(range(1, expected + 1))
+
+
+def test_a_commit_whose_log_is_synced_while_responses_are_unsent_responds_behind_them(wired: Wired) -> None:
+    log = wired.log_that_waits()
+    for behind, expected in (((), 62), ((GROUPS,), 63)):  # without and with a request that waits for the sync
+        wired.send(POLL, *[TOPICS] * 60, COMMIT, *behind)
+        wired.advance(wired.loop.clock.real_ms + 500)
+        assert wired.transport._unsent
+        log.settle()
+        wired.proceed()
+        found: list[int] = []
+        for _ in range(60):
+            found += wired.ids()
+            wired.turn()
+            wired.proceed()
+        assert found == list(range(1, expected + 1))
+
+
+def test_a_commit_that_is_synced_in_the_iteration_of_its_read_responds_behind_earlier_requests(wired: Wired) -> None:
+    log = wired.log_that_waits()
+    wired.client.sendall(b"".join(request_frame(*r, correlation_id=i) for i, r in enumerate((GROUPS, COMMIT), 1)))
+    wired.transport._read_at_turn()
+    log.settle()
+    wired.proceed()
+    assert wired.ids() == [1, 2]
 
 
 def test_a_long_wait_is_not_idleness(wired: Wired) -> None:

@@ -200,6 +200,9 @@ class Transport:
             connection.has_turn = True
             self.on_ready(READ, self._loop.clock.now_ms())
             connection.has_turn = False
+            # If a response is deferred, it may be ready in this iteration already, and must not overtake these.
+            if connection.state is not READY:
+                self._loop.send_outgoing()
 
     def _on_hangup(self, now_ms: int) -> None:
         """End the delayed operation of a client that sends no more, and handle what it has sent behind it.
@@ -258,6 +261,8 @@ class Transport:
         if self._unsent:
             self._unsent = b""
             self._loop.buffer_quotas.unsent_responses.remove(self)
+            if self._connection.pending:  # deferred responses may have become ready meanwhile: `_go_on` left them
+                self._connection.make_runnable()
         # In the usual case, READY and watched for reading, there is nothing to bring in line.
         if self._interest != READ or self._connection.state is not READY or self._is_finishing:
             self._update()
