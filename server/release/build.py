@@ -67,17 +67,24 @@ def build_pyz(wheel: Path, output: Path, folder: Path) -> None:
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(site)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
-    values = {"BUILD": digest.hexdigest()[:16], "PYTHON": sys.version_info[:2], "PLATFORM": sysconfig.get_platform()}
-    main_source = (HERE / "pyz_main.py").read_text(encoding="utf-8")
-    for name, value in values.items():
-        main_source = main_source.replace(f'"{{{name}}}"', repr(value))
     with output.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("__main__.py", main_source)
+            archive.writestr("__main__.py", pyz_main(digest.hexdigest()[:16]))
             for path in files:
                 archive.write(path, Path("site") / path.relative_to(site))
     output.chmod(output.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+def pyz_main(build: str) -> str:
+    """Return the source of the zip application's ``__main__.py``, for this Python on this platform."""
+    platform = sysconfig.get_platform()
+    shown = f"Python {sys.version_info[0]}.{sys.version_info[1]} on {platform}"
+    values = {"BUILD": build, "PYTHON": sys.version_info[:2], "PLATFORM": platform, "SHOWN": shown}
+    source = (HERE / "pyz_main.py").read_text(encoding="utf-8")
+    for name, value in values.items():
+        source = source.replace(f'"{{{name}}}"', repr(value))
+    return source
 
 
 def build_executable(wheel: Path, output: Path, folder: Path) -> None:
