@@ -103,6 +103,9 @@ def test_an_impossible_value_is_refused_in_one_line(name: str, value: str, why: 
             "no broker setting 'offset.retention.minutes': did you mean offsets.retention.minutes?",
         ),
         ("zz", "no broker setting 'zz': check its spelling in Kafka's documentation of broker configs"),
+        ("log.dirs", "log.dirs does nothing here: give a data directory (--data-dir)"),
+        ("auto.leader.rebalance.enable", "auto.leader.rebalance.enable does nothing here: leave it out"),
+        ("advertised.listeners", "advertised.listeners does nothing here: only kproto serve has listeners"),
     ],
 )
 def test_an_unknown_name_is_refused_in_one_line(name: str, why: str) -> None:

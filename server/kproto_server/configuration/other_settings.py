@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FILE = "other_settings.json"
 KIND = "broker"
 DYNAMIC_SINCE = (1, 1)
+INSTEAD = dict.fromkeys(("log.dir", "log.dirs"), "give a data directory (--data-dir)")
+INSTEAD |= dict.fromkeys(("listeners", "advertised.listeners"), "only kproto serve has listeners")
 
 
 @cache
@@ -40,3 +42,14 @@ def is_read_only(name: str) -> bool:
     """Return whether a setting of any release is read-only in the last one that has it."""
     last = recorded_last(FILE, KIND).get(name)
     return last is not None and last[2]
+
+
+def why_not(name: str) -> str:
+    """Return why kproto does not accept a setting that it does not have, in one line."""
+    from difflib import get_close_matches  # only for this error
+
+    if name in INSTEAD or name in recorded_last(FILE, KIND):
+        return f"{name} does nothing here: {INSTEAD.get(name, 'leave it out')}"
+    close = get_close_matches(name, SETTINGS, n=1)
+    advice = f"did you mean {close[0]}?" if close else "check its spelling in Kafka's documentation of broker configs"
+    return f"no broker setting {name!r}: {advice}"

@@ -2,8 +2,8 @@
 
     Settings(kafka_version).with_values({"offsets.retention.minutes": "1440"}).with_assignments(["num.partitions=3"])
 
-No setting is ignored silently. An unknown name raises `SettingError`. So does a setting of Kafka that kproto does not
-implement yet, unless its value is the default.
+No setting is ignored silently. An unknown name raises `SettingError`. So does a setting that means nothing in kproto,
+and one that kproto does not implement yet, unless its value is the default.
 """
 
 from __future__ import annotations
@@ -256,7 +256,9 @@ class Settings(_Values):
     def _accepted(self, name: str, text: str) -> str:
         setting = SETTINGS.get(listener_and_name(name)[1])
         if setting is None:
-            raise NothingHere(_unknown(name))
+            from kproto_server.configuration.other_settings import why_not  # only for this error
+
+            raise NothingHere(why_not(name))
         value, default = setting.check(text), setting.default_in(self.kafka_version)
         if not setting.acts and value != default:
             advice = "leave it out" if default is None else f"leave it out, or at {default}"
@@ -396,11 +398,3 @@ def _check_codec(codec: int) -> None:
         compress(Compression(codec), b"")
     except MissingPackage as missing:
         raise SettingError(f"offsets.topic.compression.codec cannot be {codec}: {missing}") from None
-
-
-def _unknown(name: str) -> str:
-    from difflib import get_close_matches  # only for this error
-
-    close = get_close_matches(name, SETTINGS, n=1)
-    advice = f"did you mean {close[0]}?" if close else "check its spelling in Kafka's documentation of broker configs"
-    return f"no broker setting {name!r}: {advice}"
