@@ -1,4 +1,7 @@
-"""Kafka's protocol as a library: every message declared once; bytes and values, no sockets, files or clocks."""
+"""Kafka's protocol as a library: every message declared once, as bytes and values without I/O.
+
+`client`, `logs`, `arrow` and `spark` are tools on it that do I/O.
+"""
 
 from __future__ import annotations
 

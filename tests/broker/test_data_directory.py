@@ -17,8 +17,7 @@ from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
 from kproto.records.compression import Compression
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch, read_record_batch
-from kproto_server import Broker
-from kproto_server.configuration.data_directory import DataDirectory
+from kproto_server import Broker, DataDirectory
 from kproto_server.storage.errors import DirectoryInUse
 from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient

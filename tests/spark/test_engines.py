@@ -70,7 +70,7 @@ def test_rows_as_parquet(run_embedded: Command, tmp_path: Path) -> None:
 def test_without_kproto_spark_one_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The zip application and the executable do not contain it."""
+    """The executable does not contain it."""
     from kproto_server.commandline.cli import main
 
     monkeypatch.setitem(sys.modules, "kproto.spark.arguments", None)

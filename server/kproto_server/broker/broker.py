@@ -9,8 +9,9 @@ async test does not starve it, and a virtual clock of your event loop does not s
     async with Broker(brokers=3) as broker:           # trio, or asyncio through anyio
         ...
 
-Methods may be called from any thread or task. Each runs in the broker's thread between two requests, in well under a
-millisecond.
+Methods may be called from any thread or task. Each runs in the broker's thread between two requests. Most take well
+under a millisecond; `clock.advance`, `snapshot`, `restore` and calls on many records take longer, and clients wait
+meanwhile.
 """
 
 from __future__ import annotations
@@ -89,14 +90,16 @@ class Broker(BrokerControls):
     Args:
         kafka_version: the release to emulate, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all API versions of all
             releases.
-        brokers: the number of nodes; each has a node id (from 1) and a port of its own.
+        brokers: the number of nodes; each has a port and a node id of its own, from ``broker.id`` on (by default 1).
         started: the number of nodes that run at first (all by default). The others have an address and have never
             registered; `start_node` starts them.
         settings: Kafka's broker settings by name: ``{"offsets.retention.minutes": 60}``.
-        host, port: the address of node 1; node N listens on ``port + N - 1``. Port 0: a free port for each node.
+        host, port: the address of the first node; each further node listens on the next port. Port 0: a free port for
+            each node.
         clock: ``"real"``, ``"manual"``, ``"auto"`` or ``"scaled:N"``.
         data: the data directory for offsets and records, in Kafka's format. A path means that commits survive power
-            loss; a `DataDirectory` can choose otherwise. None: in memory.
+            loss; ``DataDirectory(path, "os")`` of `kproto_server` is faster, and they survive kills only. None: in
+            memory.
         requests_kept: the number of requests that `requests` keeps, the newest ones, 32 MiB at most; 0: none.
         faults: fault rules from the start on, or the path of a YAML file that has them, and conditions of the network;
             `reset` keeps them.
@@ -105,11 +108,11 @@ class Broker(BrokerControls):
         tls: the listeners have TLS (security protocol SSL) with a certificate of this kind: ``"auto"``, a right one, or
             one that clients have to refuse: ``"expired"``, ``"not-yet-valid"``, ``"wrong-name"``, ``"unknown-ca"``,
             ``"revoked"``, ``"weak-key"``. None: no TLS.
+        tls_directory: keeps the CA, the certificates and the keys; None: a temporary directory.
         seed: topics, records and offsets of groups from the start on, also after `reset`; or the path of a YAML file
             that has them.
-        tls_directory: keeps the CA, the certificates and the keys; None: a temporary directory.
         sasl: the listeners have SASL with this mechanism, or these: ``"PLAIN"``, ``"SCRAM-SHA-256"``,
-            ``"SCRAM-SHA-512"``.
+            ``"SCRAM-SHA-512"``, ``"OAUTHBEARER"`` (whose clients bring tokens; ``users`` are not for them).
         users: the passwords of the users of SASL, by name; None: one user ``"kproto"`` with a random password, which
             `client_settings` has.
         listeners: the listeners of each node, as in Kafka's setting: ``"PLAINTEXT://127.0.0.1:0"``, ``"SASL_SSL://:9094"``;

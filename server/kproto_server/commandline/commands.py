@@ -48,7 +48,11 @@ TLS_OPTIONS = (
 )
 SECURITY_OPTIONS = (
     *TLS_OPTIONS,
-    Option("--sasl", "MECHANISMS", "clients authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or several by commas"),
+    Option(
+        "--sasl",
+        "MECHANISMS",
+        "clients authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or several\nseparated by commas",
+    ),
     Option(
         "--user",
         "NAME:PASSWORD",

@@ -1,7 +1,7 @@
-"""The command lines of `kproto log report`, `kproto log retention` and `kproto report merge`: jobs of `kproto.spark`.
+"""The command lines of `kproto log report`, `retention`, `watch` and `kproto report merge`: jobs of `kproto.spark`.
 
-They run on its embedded engine if the input is small enough, which starts no Java. Exit codes: 0; 2 with one line for a
-wrong command line, a damaged log or a missing package.
+They run on its embedded engine if the input is small enough, which starts no Java. Exit codes: 0; 1 if `kproto log
+watch` found something; 2 with one line for a wrong command line, a damaged log or a missing package.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def run_job(command: Command, job: str, arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("kproto.spark"):
             raise
-        reason = "the zip application and the executable do not contain it"
+        reason = "the executable does not contain it"
         raise command.error(f"needs kproto.spark: pip install 'kproto[logs]' ({reason})") from None
     group = command.name.partition(" ")[0]
     return main([job, *flags, "--", *paths], Program(f"kproto {group}", EMBEDDED, JOBS))

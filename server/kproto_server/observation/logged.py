@@ -24,7 +24,7 @@ ERROR_CODES = frozenset(map(int, ErrorCode))
 
 
 class NotKept(KprotoError):
-    """The body was too large for the request log (`FRAME_KEPT_MAX_BYTES`); only its beginning was kept."""
+    """The request log does not keep the body: it is too large (`FRAME_KEPT_MAX_BYTES`), or has a secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class LoggedRequest:
     api_version: int
     correlation_id: int
     frame: bytes = field(repr=False)
-    """Header and body as received, without the size; only the beginning of a very large frame."""
+    """Header and body as received, without the size; of a very large one, or one with a secret, only the beginning."""
     response_frame: bytes | None = field(repr=False)
     is_whole: bool = field(repr=False, default=True)
     has_whole_response: bool = field(repr=False, default=True)
@@ -64,7 +64,7 @@ class LoggedRequest:
         """Decode and return the request.
 
         Raises:
-            NotKept: the body was too large.
+            NotKept: the body was too large, or has a secret.
             ProtocolError: the API is unknown or the body malformed; such a request has no response.
         """
         if not self.is_whole:
@@ -82,7 +82,7 @@ class LoggedRequest:
         """Decode and return the response; None: there is none.
 
         Raises:
-            NotKept: the body was too large.
+            NotKept: the body was too large, or has a secret.
             ProtocolError: Kafka version 0.8 responded to a version that was never declared.
         """
         frame = self.response_frame
