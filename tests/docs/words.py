@@ -80,6 +80,7 @@ RULES = (
     Rule(word("answer", "s|ed|ing"), "response, respond, return, report or log"),
     Rule(re.compile(r"(?<![A-Za-z.])(?:[Tt]ell(?:s|ing)?|[Tt]old)(?![a-z])"), "return, report, log, state or receive"),
     Rule(word("park", "s|ed|ing"), "delayed operation, to delay"),
+    Rule(phrase("not built yet"), "what kproto does"),
     Rule(phrase("held (?:answers?|requests?)|a place (?:is|be) held|holds? the place"), "deferred response"),
     Rule(word("memo"), "commit cache entry"),
     Rule(word("sight"), "candidate"),
