@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kproto.messages.k16_list_groups import ListGroupsResponse
+from kproto_server.cluster.topics import Topic
+from kproto_server.deferred import DeferredResponse
 from tests.persistence.disk_broker import DiskBroker
 from tests.persistence.held_worker import HeldWorker, held_in_background
 from tests.robustness.changes import create_topic, delete_topic, produce
@@ -33,3 +36,27 @@ def test_background_work_ends_before_logs_are_removed(durability: Any, removal: 
     REMOVALS[removal](broker)
     assert found == [True]
     assert not broker.disk.exists("t-0")
+
+
+def test_a_deletion_whose_sync_leads_to_a_log_for_another_new_topic() -> None:
+    """As a dead letter of a ShareAcknowledge: the topics are saved while they are saved."""
+    broker = DiskBroker("fsync")
+    broker.ask(*create_topic("t"))
+    broker.ask(*produce("t", [b"x"]))
+    cluster = broker.broker.state.cluster
+
+    def letter() -> ListGroupsResponse:
+        queue = cluster.create_topic("letters", partition_count=1, replication_factor=1)
+        assert isinstance(queue, Topic)
+        broker.persistence.topic_logs.data_of(queue, queue.partitions[0])
+        return ListGroupsResponse(error_code=0, groups=())
+
+    broker.client.send(*produce("t", [b"y"]))
+    deferred = broker.persistence._log.then(letter)
+    assert isinstance(deferred, DeferredResponse)
+    deferred.deliver = lambda _: None
+    deleted = broker.ask(*delete_topic("t"))
+    assert [topic.error_code for topic in deleted.responses] == [0]
+    broker.kill()
+    assert set(broker.broker.state.cluster.topics) == {"letters"}
+    assert broker.persistence.log_dir.report == []

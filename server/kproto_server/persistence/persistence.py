@@ -268,6 +268,8 @@ class Persistence:
         Raises:
             TopicsNotStored: the disk does not take them; the changes are undone.
         """
+        if self.topic_logs.deleted_topics():
+            self._settle_all()  # first: what is settled may append to a partition without a log, and so come here
         cluster, version = self._cluster, self._cluster.version
         stored = [
             StoredTopic(
@@ -283,8 +285,6 @@ class Persistence:
         is_saved = stored == self.log_dir.topics and settings == self.log_dir.settings
         if not is_saved or self._saved_version == NOT_SAVED:
             deleted = self.topic_logs.deleted_topics()
-            if deleted:
-                self._settle_all()
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             try:
                 if offsets is not None:
