@@ -71,6 +71,27 @@ def test_memory_is_limited_and_the_largest_partitions_lose_records_first() -> No
     assert large.size_bytes + small.size_bytes < 12_000
 
 
+def test_many_partitions_of_one_size_lose_their_records_in_one_pass() -> None:
+    """The largest one was looked for among all of them each time."""
+    looks = 0
+
+    class Counted(PartitionData):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal looks
+            looks += name == "size_bytes"
+            return super().__getattribute__(name)
+
+    partitions = [Counted() for _ in range(1000)]
+    for data in partitions:
+        for offset in range(2):
+            data.append(batch(1, size=100), 0, offset, 0)
+    total = sum(data.size_bytes for data in partitions)
+    looks = 0
+    MemoryLimit(total - 1).drop_excess(partitions)
+    assert sum(data.start_offset for data in partitions) == pytest.approx(200, abs=2)
+    assert looks < 10_000
+
+
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), "os") if on_disk else None

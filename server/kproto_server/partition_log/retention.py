@@ -8,6 +8,7 @@ files. A partition in memory has none; its batches are divided at the same place
 
 from __future__ import annotations
 
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -106,9 +107,13 @@ class MemoryLimit:
         if total <= self._max_bytes:
             return
         target = int(self._max_bytes * RETAINED_SHARE)
+        by_size = [(-data.size_bytes, index) for index, data in enumerate(with_records)]
+        heapify(by_size)
         while total > target:
             # A tenth at a time, so that several partitions of about the same size all lose some.
-            largest = max(with_records, key=lambda data: data.size_bytes)
+            index = by_size[0][1]
+            largest = with_records[index]
             target_of_largest = int(largest.size_bytes * RETAINED_SHARE)
             while total > target and largest.size_bytes > target_of_largest:
                 total -= largest.drop_oldest()
+            heapreplace(by_size, (-largest.size_bytes, index))
