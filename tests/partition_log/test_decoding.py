@@ -19,6 +19,7 @@ from kproto.headers import request_frame
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kproto.messages.k26_end_txn import EndTxnRequest
@@ -294,13 +295,15 @@ def test_others_are_served_between_the_slices_of_a_conversion(
     assert at_once[0].records in response
 
 
-def test_a_fetch_that_waits_reads_nothing_before_there_is_enough() -> None:
+def test_a_fetch_that_waits_reads_nothing_before_its_response_is_made() -> None:
+    """An append may end the wait of many clients; a large response waits for its turn then."""
     broker = broker_with(build_record_batch(numbered(10)))
     with mock.patch.object(
         PartitionData, "_read_batches", autospec=True, side_effect=PartitionData._read_batches
     ) as read:
         connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
         request = fetch(max_bytes=MAX_BYTES, max_wait_ms=60_000, min_bytes=10_000)
+        assert MAX_BYTES > k01_fetch.SMALL_BYTES
         assert connection.receive(request_frame(request, 4, correlation_id=7), NOW_MS) == b""
         assert read.call_count == 1
         data = broker.state.cluster.topics["t"].partitions[0].data
@@ -309,8 +312,76 @@ def test_a_fetch_that_waits_reads_nothing_before_there_is_enough() -> None:
         assert read.call_count == 1
         assert not connection.is_delay_complete
         data.append(build_record_batch(numbered(1, bytes(10_000))), 0, NOW_MS, 0)
-        assert read.call_count == 2
         assert connection.is_delay_complete
+        data.append(build_record_batch(numbered(1, bytes(k01_fetch.SMALL_BYTES))), 0, NOW_MS, 0)
+        assert (connection.resume(NOW_MS), read.call_count) == (b"", 1)
+        assert connection.has_turn_to_come
+        assert len(connection.resume(NOW_MS)) > k01_fetch.SMALL_BYTES
+        assert read.call_count == 2
+
+
+def test_a_fetch_that_waits_for_many_batches_does_not_look_at_all_of_them_at_each_append() -> None:
+    broker = broker_with()
+    connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    batch = build_record_batch(numbered(1))
+    request = fetch(max_bytes=MAX_BYTES, max_wait_ms=60_000, min_bytes=200 * len(batch))
+    assert connection.receive(request_frame(request, 4, correlation_id=7), NOW_MS) == b""
+    data = broker.state.cluster.topics["t"].partitions[0].data
+    readable_bytes = PartitionData.readable_bytes
+    with mock.patch.object(PartitionData, "readable_bytes", autospec=True, side_effect=readable_bytes) as look:
+        for _ in range(199):
+            data.append(batch, 0, NOW_MS, 0)
+        assert not connection.is_delay_complete
+        data.append(batch, 0, NOW_MS, 0)
+        assert connection.is_delay_complete
+    assert look.call_count == 1
+
+
+@pytest.mark.parametrize(
+    ("min_bytes", "max_bytes", "partition_max_bytes", "is_due"),
+    [
+        (1000, MAX_BYTES, 1000, True),
+        (1001, MAX_BYTES, 1000, False),
+        (1 << 30, 1000, MAX_BYTES, True),
+        (1, 0, MAX_BYTES, True),
+        (1 << 30, MAX_BYTES, MAX_BYTES, False),
+    ],
+    ids=["cut by the partition's limit", "more than its limit", "cut by the request's limit", "no bytes", "not enough"],
+)
+def test_a_fetch_whose_records_a_limit_cuts_short_does_not_wait(
+    min_bytes: int, max_bytes: int, partition_max_bytes: int, is_due: bool
+) -> None:
+    """Kafka truncates the last batch, so that its records have as many bytes as the limit; here batches are whole."""
+    broker = broker_with(*[build_record_batch(numbered(1, bytes(600)))] * 3)
+    request = fetch(max_bytes=partition_max_bytes, max_wait_ms=60_000, min_bytes=min_bytes).replace(max_bytes=max_bytes)
+    connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    assert bool(connection.receive(request_frame(request, 4, correlation_id=7), NOW_MS)) is is_due
+
+
+def test_a_partition_that_does_not_exist_ends_no_wait_and_one_that_is_deleted_does() -> None:
+    broker = broker_with()
+    broker.state.cluster.create_topic("deleted", partition_count=1, replication_factor=1)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=MAX_BYTES)
+    topics = tuple(FetchTopic(topic=name, partitions=(partition,)) for name in ("t", "missing", "deleted"))
+    request = fetch(max_wait_ms=60_000, min_bytes=10_000).replace(topics=topics)
+    connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    assert connection.receive(request_frame(request, 4, correlation_id=7), NOW_MS) == b""
+    data = broker.state.cluster.topics["t"].partitions[0].data
+    data.append(build_record_batch(numbered(1)), 0, NOW_MS, 0)
+    assert not connection.is_delay_complete
+    broker.connect().ask(DeleteTopicsRequest(topic_names=("deleted",), timeout_ms=1000), 1)
+    assert connection.is_delay_complete
+
+
+def test_a_fetch_of_committed_records_waits_for_the_end_of_an_open_transaction() -> None:
+    broker = broker_with()
+    connection = Connection(broker.dispatcher, broker.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    request = fetch(max_bytes=MAX_BYTES, max_wait_ms=60_000).replace(isolation_level=1)
+    assert connection.receive(request_frame(request, 4, correlation_id=7), NOW_MS) == b""
+    data = broker.state.cluster.topics["t"].partitions[0].data
+    open_batch = build_record_batch(numbered(1), producer_id=1, producer_epoch=0, base_sequence=0, flags=TRANSACTIONAL)
+    data.append(open_batch, 0, NOW_MS, 0, 1)
+    assert not connection.is_delay_complete
 
 
 @pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, 1])

@@ -3,8 +3,8 @@
 Theory of operation. A request names partitions, or only changes the partitions of its fetch session
 (`partition_log.fetch_sessions`). All of them are read at once, within the size limits of the request. The response is
 due at once if a partition has an error, if the records have ``min_bytes``, or if no partition exists. Otherwise the
-request becomes a delayed operation for at most ``max_wait_ms``: each append to one of its partitions reads all of them
-again, and completes the operation if the records suffice. At the deadline the response has the records that exist.
+request becomes a delayed operation for at most ``max_wait_ms``: each append to one of its partitions completes the
+operation if there are enough bytes now. The response has the records that exist when it is made.
 
 Size limits are soft: the first batch of a response is returned whatever its size, so that a consumer always makes
 progress (BA-72).
@@ -258,7 +258,7 @@ class Fetch:
             fetch, topic = requested.fetch, self._topic(requested)
             partition = topic and topic.partition(fetch.partition)
             if partition and fetch.fetch_offset < partition.high_watermark:
-                left -= _readable_bytes(partition, fetch)
+                left -= _readable_bytes(partition, fetch, self.request.isolation_level)
                 if left < 0:
                     return True
         return False
@@ -274,20 +274,32 @@ class Fetch:
         existing = [read for read in reads if not read.is_missing]
         if not existing or any(read.data.error_code or read.data.diverging_epoch != NO_DIVERGENCE for read in existing):
             return True
-        return sum(len(read.data.records or b"") for read in existing) >= self.request.min_bytes
+        size = sum(len(read.data.records or b"") for read in existing)
+        # Batches are whole here, and those of Kafka are truncated: it counts the bytes up to the limit.
+        return size >= self._min_bytes or (size > 0 and not self.lacking_bytes(len(existing)))
 
-    def may_be_enough(self) -> bool:
-        """Return whether `read` can find enough, by the sizes of batches: nothing is read."""
-        left = self.request.min_bytes
+    @property
+    def _min_bytes(self) -> int:
+        return min(self.request.min_bytes, self._max_bytes)
+
+    def lacking_bytes(self, existing: int) -> int:
+        """Return how many bytes are missing until the response is due, by the sizes of batches: nothing is read.
+
+        ``existing``: how many partitions existed at the request. If there are fewer, the response is due.
+        """
+        lacking = self._min_bytes
         for requested in self._requested:
             fetch, topic = requested.fetch, self._topic(requested)
             partition = topic and topic.partition(fetch.partition)
-            if not partition or _error(partition, fetch, self.context) or _has_fetched_epoch(fetch, self.context):
-                return True
-            left -= _readable_bytes(partition, fetch)
-            if left <= 0:
-                return True
-        return False
+            if not partition:
+                continue
+            existing -= 1
+            if _error(partition, fetch, self.context) or _has_diverged(partition, fetch, self.context):
+                return 0
+            lacking -= _readable_bytes(partition, fetch, self.request.isolation_level)
+            if lacking <= 0:
+                return 0
+        return 0 if existing > 0 else lacking
 
     def respond(self, reads: list[Read]) -> FetchResponse | DelayedOperation:
         """Return the response with what was read; an old version's records are converted first, in slices."""
@@ -350,22 +362,34 @@ class _DelayedFetch:
         self._fetch = fetch
         self._completion = Completion(on_abandoned=self._stop_waiting)
         self._data: list[PartitionData] = []
-        self._reads: list[Read] | None = None
-        """The result that ended the wait; None: the deadline did."""
+        self._size = 0
+        """Bytes of all partitions."""
+        self._lacking = 0
+        """At least so many bytes are missing until the response is due."""
 
     def wait(self) -> DelayedOperation:
         self._data = [partition.make_data() for partition in self._fetch.partitions()]
         for data in self._data:
             data.waiters[self._appended] = None
+        self._size = sum(data.size_bytes for data in self._data)
+        self._lacking = self._fetch.lacking_bytes(len(self._data))
         context = self._fetch.context
         return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._response, self._completion)
 
     def _appended(self) -> None:
-        """Called after each append to one of the partitions: end the wait if the records suffice."""
-        if self._reads is None and self._fetch.may_be_enough():
-            reads = self._fetch.read()
-            if self._fetch.is_enough(reads):
-                self._reads = reads
+        """Called after each append to one of the partitions: end the wait if the records suffice.
+
+        Nothing is read here, since an append may end the wait of many clients; and the batches are looked at only if
+        they can be enough. What is no append has another reason: the end of a transaction, a deletion, a new leader.
+        """
+        if self._completion.is_complete:
+            return
+        size = sum(data.size_bytes for data in self._data)
+        appended, self._size = size - self._size, size
+        self._lacking -= appended
+        if appended <= 0 or self._lacking <= 0 or self._fetch.request.isolation_level:
+            self._lacking = self._fetch.lacking_bytes(len(self._data))
+            if not self._lacking:
                 self._completion.complete()
 
     def _stop_waiting(self) -> None:
@@ -374,7 +398,10 @@ class _DelayedFetch:
 
     def _response(self) -> FetchResponse | DelayedOperation:
         self._stop_waiting()
-        return self._fetch.respond(self._reads or self._fetch.read())
+        fetch = self._fetch
+        if fetch.is_large():
+            return at_turn(lambda: fetch.respond(fetch.read()), fetch.context.now_ms)
+        return fetch.respond(fetch.read())
 
 
 def _partition(
@@ -423,9 +450,10 @@ def _partition(
     )
 
 
-def _readable_bytes(partition: Partition, fetch: FetchPartition) -> int:
+def _readable_bytes(partition: Partition, fetch: FetchPartition, isolation_level: int) -> int:
     try:
-        return partition.data.readable_bytes(fetch.fetch_offset, fetch.partition_max_bytes)
+        end_offset = partition.data.last_stable_offset if isolation_level else None
+        return partition.data.readable_bytes(fetch.fetch_offset, fetch.partition_max_bytes, end_offset)
     except UNREADABLE:  # the partition has an error in the response
         return 0
 
@@ -508,6 +536,13 @@ def _diverging(partition: Partition, fetch: FetchPartition, context: RequestCont
     if end is None or (end[0] == fetch.last_fetched_epoch and end[1] >= fetch.fetch_offset):
         return NO_DIVERGENCE
     return EpochEndOffset(epoch=end[0], end_offset=end[1])
+
+
+def _has_diverged(partition: Partition, fetch: FetchPartition, context: RequestContext) -> bool:
+    try:
+        return _diverging(partition, fetch, context) != NO_DIVERGENCE
+    except UNREADABLE:  # the partition has an error in the response
+        return True
 
 
 def _missing(fetch: FetchPartition, error: int, context: RequestContext) -> Read:

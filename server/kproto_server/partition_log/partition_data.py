@@ -211,10 +211,15 @@ class PartitionData:
         index, end = self._span(offset, max_bytes, min_one_batch=min_one_batch, end_offset=end_offset)
         return self._read_batches(index, end) if end > index else b""
 
-    def readable_bytes(self, offset: int, max_bytes: int) -> int:
-        """Return the size of what `read` returns, without reading it."""
-        index, end = self._span(offset, max_bytes, min_one_batch=False)
-        return sum(self._sizes[index:end])
+    def readable_bytes(self, offset: int, max_bytes: int, end_offset: int | None = None) -> int:
+        """Return the size of the batches from the batch with an offset on, at most ``max_bytes``; nothing is read.
+
+        ``end_offset``: as in `read`.
+        """
+        index, end = self._span(offset, max_bytes, min_one_batch=True, end_offset=end_offset)
+        size = sum(self._sizes[index:end])
+        has_more = end < len(self._sizes) and (end_offset is None or self._last_offsets[end] < end_offset)
+        return max_bytes if has_more else min(size, max_bytes)
 
     def _span(
         self, offset: int, max_bytes: int, *, min_one_batch: bool, end_offset: int | None = None
