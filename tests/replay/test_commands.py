@@ -6,9 +6,11 @@ of both are compared.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ import pytest
 
 from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto_server.broker.broker import Broker
-from kproto_server.capture.writer import CapturedConnection
+from kproto_server.capture.writer import CapturedConnection, CaptureFile
 from kproto_server.commandline import cli
 from kproto_server.network.listening import reserve
 from tests.capture.packets import captured, pcap
@@ -165,6 +167,48 @@ def test_a_response_that_does_not_come_differs(tmp_path: Path, capsys: pytest.Ca
         host, port = sock.getsockname()
         assert cli.main(["replay", str(path), f"{host}:{port}", "--timeout", "1"]) == 1
     assert "now no response" in capsys.readouterr().out
+
+
+def test_the_capture_of_a_replay_may_be_the_file_that_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = heartbeats(tmp_path, 16, 16)
+    former = path.read_bytes()
+    with Broker.running() as broker:
+        assert cli.main(["replay", str(path), broker.bootstrap_servers, "--capture", str(path)]) == 0
+    assert path.read_bytes() != former
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    capsys.readouterr()
+    assert cli.main(["audit", str(path), "--quiet", "--report", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["capture"]["gaps"] == 0
+
+
+@pytest.mark.parametrize("words", [["{gone}"], ["{gone}", "--report", "x"], ["{gone}", "--timeout", "0"], ["b"]])
+def test_an_earlier_file_stays_if_nothing_is_replayed(words: list[str], tmp_path: Path) -> None:
+    path, former = heartbeats(tmp_path, 16), tmp_path / "former.pcap"
+    former.write_bytes(b"former")
+    with reserve("127.0.0.1", 0) as sock:
+        gone = f"127.0.0.1:{sock.getsockname()[1]}"
+        assert (
+            cli.main(["replay", str(path), *(word.format(gone=gone) for word in words), "--capture", str(former)]) == 2
+        )
+    assert former.read_bytes() == b"former"
+
+
+def test_a_disk_that_is_full_at_the_end_fails_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(file: CaptureFile) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path, output = heartbeats(tmp_path, 16), tmp_path / "new.pcap"
+    monkeypatch.setattr(CaptureFile, "close", full)
+    with Broker.running() as broker:
+        assert cli.main(["replay", str(path), broker.bootstrap_servers, "--capture", str(output)]) == 2
+    assert capsys.readouterr().err == (
+        "kproto replay: --capture: can't write the file any more: No space left on device\n"
+    )
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(

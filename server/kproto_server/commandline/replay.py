@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kproto import output_file
@@ -25,7 +26,7 @@ from kproto_server.replay.replaying import CannotReplay, Replay
 from kproto_server.report.phrases import plain, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from kproto_server.commandline.arguments import Command
@@ -52,20 +53,18 @@ def replay(words: Sequence[str]) -> int:
     if len(rest) != 2:
         raise REPLAY.error("give a capture and a broker: FILE HOST:PORT")
     path, broker = rest
-    found = Replay(
-        address(REPLAY, "the broker", broker, "HOST:PORT"),
-        timeout_s=whole_number(REPLAY, "--timeout", last(given, "--timeout") or str(TIMEOUT_S), 1, TIMEOUT_MAX_S),
-        capture=_capture(given),
-    )
+    target = address(REPLAY, "the broker", broker, "HOST:PORT")
+    timeout_s = whole_number(REPLAY, "--timeout", last(given, "--timeout") or str(TIMEOUT_S), 1, TIMEOUT_MAX_S)
     report = _report_file(REPLAY, given)
-    try:
-        connections = read_capture(REPLAY, path, lambda stream: read(stream, found))
-    except CannotReplay as error:
-        raise REPLAY.error(str(error)) from None
-    finally:
-        found.close()
-    if not connections.connection_count:
-        raise REPLAY.error(f"no connection of Kafka in {path!r}")
+    with _capture(given) as capture:
+        found = Replay(target, timeout_s=timeout_s, capture=capture)
+        try:
+            with closing(found):
+                connections = read_capture(REPLAY, path, lambda stream: read(stream, found))
+        except CannotReplay as error:
+            raise REPLAY.error(str(error)) from None
+        if not connections.connection_count:
+            raise REPLAY.error(f"no connection of Kafka in {path!r}")
     summary = (
         f"{plural(found.request_count, 'request')} of {plural(found.connection_count, 'connection')} sent to {broker}: "
         f"{len(found.differing):,} of {found.response_count:,} responses differ"
@@ -102,10 +101,16 @@ def diff(words: Sequence[str]) -> int:
     return _publish(summary, left_out, found.differing, ("A", "B"), report)
 
 
-def _capture(given: Given) -> CaptureFile | None:
+@contextmanager
+def _capture(given: Given) -> Iterator[CaptureFile | None]:
+    """Yield the file of ``--capture``, which gets its name after the block: it may be the file that is replayed."""
     path = last(given, "--capture")
+    if path is None:
+        yield None
+        return
     try:
-        return None if path is None else CaptureFile(path)
+        with output_file.completed(path) as written:
+            yield CaptureFile(written)
     except OSError as error:
         raise REPLAY.error(f"--capture: can't write {path!r}: {error.strerror}") from None
 

@@ -173,22 +173,28 @@ class Replay(Listener):
             replayed.end()
 
     def close(self) -> None:
-        """Close all connections."""
-        for replayed in self._connections.values():
-            replayed.end()
+        """Close all connections, and the capture."""
+        try:
+            for replayed in self._connections.values():
+                replayed.end()
+        finally:
+            if self._capture is not None:
+                with _written():
+                    self._capture.close()
 
     def _replayed(self, conversation: Conversation) -> _Replayed:
         found = self._connections.get(conversation.number)
         if found is None:
+            captured = None
             try:
                 connection = BrokerConnection(self._address, self._timeout_s)
+                ends = () if self._capture is None else connection.ends()
             except OSError as error:
                 host, port = self._address
                 raise CannotReplay(f"can't connect to {host}:{port}: {error.strerror or error}") from None
-            captured = None
             if self._capture is not None:
                 with _written():
-                    captured = self._capture.connection(*(endpoint(*end) for end in connection.ends()))
+                    captured = self._capture.connection(*(endpoint(*end) for end in ends))
             found = self._connections[conversation.number] = _Replayed(connection, captured)
             self.connection_count += 1
         return found
