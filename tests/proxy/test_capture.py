@@ -59,6 +59,15 @@ def test_the_audit_of_a_capture_is_the_report_of_its_proxy(tmp_path: Path) -> No
     assert audited["kafka_version"] == report["kafka_version"] == "latest"
 
 
+def test_a_file_that_others_could_read_is_private_from_now_on(tmp_path: Path) -> None:
+    path = tmp_path / "kafka.pcap"
+    path.write_bytes(b"former")
+    path.chmod(0o644)
+    CaptureFile(str(path)).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert b"former" not in path.read_bytes()
+
+
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Broker.running() as broker:
         words = ("proxy", "--upstream", broker.bootstrap_servers, "--port", "0", "--capture")

@@ -7,6 +7,7 @@ Checksums of TCP are 0, as in a capture of packets whose network card computes t
 from __future__ import annotations
 
 import os
+import stat
 import struct
 import time
 from ipaddress import ip_address
@@ -124,7 +125,15 @@ class CapturedConnection:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    """Open a file that only its owner may read, also one that others could read so far."""
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        if stat.S_ISREG(mode := os.fstat(descriptor).st_mode) and mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _mapped(end: Endpoint) -> Endpoint:
