@@ -368,6 +368,21 @@ def test_versions_are_capped_and_refused(clock: trio.testing.MockClock) -> None:
     run(clock, test)
 
 
+def test_a_version_that_is_refused_after_the_request_gets_one_response(clock: trio.testing.MockClock) -> None:
+    async def test() -> None:
+        async with relaying(
+            {"api": "ApiVersions", "error": "UNSUPPORTED_VERSION", "when": "after", "times": 1}
+        ) as ends:
+            await ends.asks((ApiVersionsRequest(client_software_name="c", client_software_version="1"), 4))
+            await ends.broker_gets(ApiVersionsRequest, 4)
+            await gets_nothing(ends.client)
+            await ends.broker_responds(ApiVersionsResponse(error_code=0, api_keys=()), 4)
+            assert (await ends.client_gets(ApiVersionsRequest, 0)).error_code == ErrorCode.UNSUPPORTED_VERSION
+            await gets_nothing(ends.client)
+
+    run(clock, test)
+
+
 def test_addresses_are_replaced_in_a_changed_response_too(clock: trio.testing.MockClock) -> None:
     async def test() -> None:
         async with relaying({"api": "Metadata", "unknown_tags": True}) as ends:

@@ -161,7 +161,7 @@ def _error(faulty: Faulty, performed: Result | None) -> Result:
     if key == PRODUCE and not faulty.request.acks:  # type: ignore[attr-defined]  # a ProduceRequest
         return _soon(faulty, Piece(b"", close_reason=faulty.reason))  # how a broker reports an error without a response
     if key == API_VERSIONS and action.value == ErrorCode.UNSUPPORTED_VERSION:
-        return _downgrade(faulty)
+        return _downgrade(faulty) if performed is None else then(performed, lambda _: _downgrade(faulty))
     if target is None:  # this version has no place for the error
         assert performed is not None
         return performed
