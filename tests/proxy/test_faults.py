@@ -471,6 +471,18 @@ def test_the_names_of_few_topics_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
     assert [*rules.topic_names.values()] == ["t2", "t3"]
 
 
+def test_the_names_of_all_topics_up_to_the_limit_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "TOPIC_NAMES_MAX", 10)
+    rules = rules_at(int)
+    topics = tuple(
+        MetadataResponseTopic(error_code=0, name=f"t{number}", topic_id=bytes([number]) * 16, partitions=())
+        for number in range(8)
+    )
+    for _ in range(2):
+        rules.learn(MetadataResponse(brokers=(), topics=topics))
+    assert len(rules.topic_names) == 8
+
+
 def test_a_request_that_a_rule_is_about_is_collected(clock: trio.testing.MockClock) -> None:
     """Another request of this size passes in parts as it arrives."""
 

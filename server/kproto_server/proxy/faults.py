@@ -14,6 +14,7 @@ one.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
@@ -113,7 +114,7 @@ class ProxyRules(Rules):
         for topic in response.topics:
             if topic.name:
                 names[topic.topic_id] = topic.name
-        for topic_id in list(names)[: len(names) - TOPIC_NAMES_MAX]:
+        for topic_id in [*islice(names, max(0, len(names) - TOPIC_NAMES_MAX))]:
             del names[topic_id]
 
     def name_of_topic(self, topic_id: bytes) -> str | None:
