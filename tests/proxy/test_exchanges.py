@@ -12,7 +12,11 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import ProduceRequest, ProduceResponse
 from kproto.messages.k03_metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-from kproto.messages.k08_offset_commit import OffsetCommitRequest
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kproto.messages.k11_join_group import JoinGroupResponse
 from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -199,6 +203,14 @@ class TestCounts:
         client = client_of(observations)
         assert client.commits == (CommitsSeen(version, layout, 1, 1),)
         assert client.largest_retention_ms == RETENTION_MS
+
+    def test_a_retention_override_counts_with_more_partitions_than_a_broker_of_kproto_accepts(self) -> None:
+        observations = Observations()
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+        topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,) * 20_000),)
+        request = OffsetCommitRequest(group_id="g", retention_time_ms=RETENTION_MS, topics=topics)
+        pass_on(new_exchanges(observations), asked(request, 3))
+        assert client_of(observations).largest_retention_ms == RETENTION_MS
 
     def test_a_step_of_the_protocol_counts_as_a_broker_counts_it(self) -> None:
         """The report leaves MEMBER_ID_REQUIRED out, not the counts."""

@@ -31,6 +31,7 @@ from kproto.messages.k00_produce import (
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kproto.messages.k03_metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -491,6 +492,17 @@ def test_a_request_that_a_rule_is_about_is_collected(clock: trio.testing.MockClo
             large = PartitionProduceData(index=0, records=bytes(2 * BEGINNING_BYTES))
             topic = TopicProduceData(name="orders", partition_data=(large,))
             await ends.asks((ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,)), 9))
+            assert await ends.client.receive_some(1) == b""
+            assert await ends.broker.receive_some(1) == b""
+
+    run(clock, test)
+
+
+def test_rules_act_on_requests_with_more_elements_than_brokers_of_kproto_accept(clock: trio.testing.MockClock) -> None:
+    async def test() -> None:
+        async with relaying({"api": "Metadata", "close": True}) as ends:
+            topics = tuple(MetadataRequestTopic(name=f"t{number}") for number in range(20_000))
+            await ends.asks((MetadataRequest(topics=topics), 9))
             assert await ends.client.receive_some(1) == b""
             assert await ends.broker.receive_some(1) == b""
 

@@ -12,6 +12,11 @@ from kproto.message import Request
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kproto.messages.k03_metadata import MetadataResponse, MetadataResponseTopic
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -53,6 +58,20 @@ def test_members_are_the_same_on_all_connections_and_generations_belong_to_one()
     assert sent(translation, SECOND, heartbeat, 4) == heartbeat.replace(member_id="new")
     other = heartbeat.replace(member_id="stranger", generation_id=2)
     assert sent(translation, FIRST, other, 4) == other
+
+
+def test_requests_with_more_elements_than_brokers_of_kproto_accept_are_translated() -> None:
+    translation = Translation()
+    translation.learn(FIRST, joined("old", 1), joined("new", 5))
+    partitions = tuple(
+        OffsetCommitRequestPartition(partition_index=number, committed_offset=1, committed_metadata="")
+        for number in range(20_000)
+    )
+    topics = (OffsetCommitRequestTopic(name="t", partitions=partitions),)
+    commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=1, member_id="old", topics=topics)
+    found = translation.translated(FIRST, frame := asked(commit, 8)[4:], read_request_header(frame))
+    request, _ = registry.codec(8, 8).decode_request(found[4:], read_request_header(found[4:]).body_position)
+    assert (request.generation_id_or_member_epoch, request.member_id) == (5, "new")
 
 
 def test_a_leader_assigns_to_the_members_that_it_has_received() -> None:

@@ -14,9 +14,9 @@ from kproto.runtime import FAILURES
 from kproto_server.audit.senders import NAMES_REPLICA, NO_REPLICA, OFFSET_FOR_LEADER_EPOCH, is_of_broker, shows_sender
 from kproto_server.capture.kafka_connections import KafkaConnections
 from kproto_server.capture.segments import shown_host
+from kproto_server.proxy.cutting import ELEMENTS_MAX
 from kproto_server.proxy.exchanges import Exchanges
 from kproto_server.requests.context import ConnectionInfo
-from kproto_server.requests.endpoint import elements_max
 
 if TYPE_CHECKING:
     from kproto.headers import ReceivedHeader
@@ -84,7 +84,7 @@ def _replica_id(header: ReceivedHeader, frame: bytes) -> int:
     key, version, position = header.api_key, header.api_version, header.body_position
     if key == FETCH and version >= TAGGED_REPLICA:
         try:
-            request, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
+            request, _ = registry.codec(key, version).decode_request(frame, position, ELEMENTS_MAX)
         except (ProtocolError, *FAILURES):
             return NO_REPLICA
         replica_id: int = request.replica_state.replica_id

@@ -20,6 +20,9 @@ HEADER_BYTES = SIZE_BYTES + 8
 COLLECTED_MAX = SIZE_BYTES + FRAME_SIZE_MAX
 """Bytes of the largest frame that is collected: Kafka's default of ``socket.request.max.bytes``. Larger ones pass
 unread."""
+ELEMENTS_MAX = 1_000_000
+"""Elements of a request that is decoded, which have a byte each at least: brokers of Kafka have no limit, and serve
+what clients of a large cluster send; so many take a second."""
 
 T = TypeVar("T")
 

@@ -27,11 +27,10 @@ from kproto.offset_commit_v4 import decode_v4
 from kproto.runtime import FAILURES, read_uvarint
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.observation.observe import NO_API, shortened
-from kproto_server.proxy.cutting import COLLECTED_MAX, SIZE_BYTES, Cutter
+from kproto_server.proxy.cutting import COLLECTED_MAX, ELEMENTS_MAX, SIZE_BYTES, Cutter
 from kproto_server.proxy.faults import FaultedRequest, faulted
 from kproto_server.proxy.logins import SeenLogin
 from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
-from kproto_server.requests.endpoint import elements_max
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -232,17 +231,17 @@ class Requests(Cutter[FaultedRequest]):
         if key == OFFSET_COMMIT and version in RETENTION_VERSIONS:
             layout: str
             if version == TWO_LAYOUTS:
-                commit, _, layout = decode_v4(frame, position, elements_max(key))
+                commit, _, layout = decode_v4(frame, position, ELEMENTS_MAX)
             else:
-                commit, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
+                commit, _ = registry.codec(key, version).decode_request(frame, position, ELEMENTS_MAX)
                 layout = f"v{version}"
             exchanges = self._exchanges
             exchanges.observations.commit_layout(exchanges.info, client_id, version, layout, commit.retention_time_ms)
         elif key == API_VERSIONS and version >= HAS_SOFTWARE:
-            request, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
+            request, _ = registry.codec(key, version).decode_request(frame, position, ELEMENTS_MAX)
             return shortened(request.client_software_name), shortened(request.client_software_version)
         elif key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
-            request, _ = registry.codec(key, version).decode_request(frame, position, elements_max(key))
+            request, _ = registry.codec(key, version).decode_request(frame, position, ELEMENTS_MAX)
             self._read_login(request)
         return None
 

@@ -33,7 +33,7 @@ from kproto_server.faults.items import error_response
 from kproto_server.faults.rule import API_VERSIONS, checked, selection_of
 from kproto_server.faults.rules import Asked, Rules
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.requests.endpoint import elements_max
+from kproto_server.proxy.cutting import ELEMENTS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -294,5 +294,5 @@ def faulted(
 def _decoded(frame: bytes, header: ReceivedHeader) -> Any:
     key, position = header.api_key, SIZE_BYTES + header.body_position
     if key == OFFSET_COMMIT and header.api_version == TWO_LAYOUTS:
-        return decode_v4(frame, position, elements_max(key))[0]
-    return registry.codec(key, header.api_version).decode_request(frame, position, elements_max(key))[0]
+        return decode_v4(frame, position, ELEMENTS_MAX)[0]
+    return registry.codec(key, header.api_version).decode_request(frame, position, ELEMENTS_MAX)[0]

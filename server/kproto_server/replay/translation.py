@@ -13,7 +13,6 @@ from kproto import registry
 from kproto.declaration import Struct, fields_of
 from kproto.headers import request_frame
 from kproto.records.checksum import crc32c
-from kproto_server.requests.endpoint import elements_max
 
 if TYPE_CHECKING:
     from kproto.headers import ReceivedHeader
@@ -78,7 +77,7 @@ class Translation:
         """
         key, version = header.api_key, header.api_version
         codec = registry.codec(key, version)
-        request, end = codec.decode_request(frame, header.body_position, elements_max(key))
+        request, end = codec.decode_request(frame, header.body_position)
         changed = self._changed(connection, request)
         if changed is request or end != len(frame):
             return len(frame).to_bytes(4, "big") + frame
