@@ -67,6 +67,8 @@ REFUSED: tuple[tuple[dict[str, Any], str, str], ...] = (
         "latest",
         "the response of Heartbeat can be null in no field, not in 'error_code'",
     ),
+    ({"empty": "customers"}, "latest", "no response has a field 'customers' that can be empty"),
+    ({"unknown_tags": True}, "0.11.0", "the response of any API has no tagged fields in these versions"),
     (
         {"api": "Metadata", "versions": "0-8", "unknown_tags": True},
         "latest",

@@ -79,6 +79,34 @@ def test_a_rule_without_api_is_about_all(broker: InMemoryBroker) -> None:
     assert rule.fired == 2
 
 
+def fetched(client: ConnectedPair, version: int = 11) -> Any:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = (FetchTopic(topic="orders", partitions=(partition,)),)
+    return client.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), version)
+
+
+def test_a_rule_without_api_is_about_the_responses_that_its_action_can_change(broker: InMemoryBroker) -> None:
+    rule = broker.faults.add({"null": "records", "times": 1})
+    behind = broker.faults.add({"client_id": "mine", **ERROR})
+    client = broker.connect("mine")
+    assert is_hit(heartbeat(client))
+    assert (rule.matched, behind.fired) == (0, 1)
+    assert fetched(client).responses[0].partitions[0].records is None
+    assert rule.fired == 1
+    assert is_hit(fetched(client).error_code)
+
+
+@pytest.mark.parametrize(
+    ("rule", "version"), [({"unknown_tags": True}, 3), ({"error": "NOT_COORDINATOR", "place": "items"}, 2)]
+)
+def test_a_version_whose_response_has_no_room_is_not_counted(
+    rule: dict[str, Any], version: int, broker: InMemoryBroker
+) -> None:
+    added = broker.faults.add({**rule, "times": 1})
+    heartbeat(broker.connect(), version=version)
+    assert (added.matched, added.fired) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("counts", "hits"),
     [({"nth": 3}, [3]), ({"nth": 3, "times": 2}, [3, 4]), ({"times": 2}, [1, 2]), ({}, [1, 2, 3, 4, 5, 6])],

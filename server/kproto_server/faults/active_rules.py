@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kproto import registry
 from kproto_server import handlers
 from kproto_server.connection.dispatcher import Endpoints
 from kproto_server.faults.actions import Faulty, act, at_once
@@ -65,7 +66,11 @@ class ActiveRules(Rules):
     def _install(self) -> None:
         dispatcher, active = self._dispatcher, self.active
         dispatcher.endpoints = _FaultyEndpoints(self, active, self._endpoints) if active else self._endpoints
-        is_about_commits = any(rule.rule.conditions.api_keys in (None, {OFFSET_COMMIT}) for rule in active)
+        is_about_commits = any(
+            rule.rule.conditions.may_meet(OFFSET_COMMIT, version)
+            for rule in active
+            for version in registry.versions(OFFSET_COMMIT)
+        )
         dispatcher.sync_sharing_keys = () if is_about_commits else handlers.SYNC_SHARING_KEYS
         if is_about_commits and dispatcher.cached_commits is not None:
             dispatcher.cached_commits.drop_all()

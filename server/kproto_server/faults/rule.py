@@ -9,8 +9,8 @@ from kproto.codes import ErrorCode
 from kproto.declaration import VersionRange
 from kproto.errors import UsageError
 from kproto.messages import APIS
-from kproto_server.faults.changes import emptied_fields, has_records
-from kproto_server.faults.items import Selection, has_field, place_of
+from kproto_server.faults.items import Selection
+from kproto_server.faults.room import apis_named, requests_without_room
 from kproto_server.observation.conditions import (
     INT32_MAX,
     ON_NAMES,
@@ -167,10 +167,16 @@ class Conditions(NamedTuple):
     """By names in `ON_FIELDS`."""
     names: Mapping[str, str | int]
     """By names in `ON_NAMES`."""
+    without_room: frozenset[tuple[int, int]] = frozenset()
+    """API keys and versions whose response has nothing that the action changes."""
 
     def may_meet(self, api_key: int, api_version: int) -> bool:
         """Return whether a request of this version may meet the conditions."""
-        return (self.api_keys is None or api_key in self.api_keys) and self.versions.covers(api_version)
+        return (
+            (self.api_keys is None or api_key in self.api_keys)
+            and self.versions.covers(api_version)
+            and (api_key, api_version) not in self.without_room
+        )
 
 
 class Checked(NamedTuple):
@@ -204,15 +210,14 @@ def checked(given: Mapping[str, Any], kafka_version: KafkaVersion, node_ids: Col
             check_node(given[name], node_ids)
     action = Action(
         kind,
-        error_named(given["error"]) if kind == "error" else given[kind],
+        _error(given["error"]) if kind == "error" else given[kind],
         0 if kind == DELAY else given.get(DELAY, 0),
         given.get("when") == "after",
         given.get("place"),
         given.get("chunk_interval_ms", 1),
     )
-    _check_possible(conditions, action, kafka_version)
     return Checked(
-        conditions,
+        conditions._replace(without_room=requests_without_room(conditions, action, kafka_version)),
         action,
         given.get("nth", 1),
         given.get("times", 1 if "nth" in given else None),
@@ -304,19 +309,26 @@ def _conditions(given: Mapping[str, Any], kind: str, kafka_version: KafkaVersion
         _check_served(key, versions, given.get("versions"), kafka_version)
         check_names(key, on_names, ("api", "versions", *ON_FIELDS))
         if kind in OWN_APIS and key not in OWN_APIS[kind]:
-            raise UsageError(f"{kind} is an action on {_names(OWN_APIS[kind])}, not on {APIS[key]}")
+            raise UsageError(f"{kind} is an action on {apis_named(OWN_APIS[kind])}, not on {APIS[key]}")
         api_keys = frozenset({key})
     elif kind in OWN_APIS:
         api_keys = frozenset(OWN_APIS[kind]) & kafka_version.api_versions.keys()
         if not api_keys:
-            raise UsageError(f"Kafka version {kafka_version.name} does not serve {_names(OWN_APIS[kind])}")
+            raise UsageError(f"Kafka version {kafka_version.name} does not serve {apis_named(OWN_APIS[kind])}")
         for name in on_names:
             if not any(_has_name(key, name) for key in api_keys):
-                raise UsageError(f"{_names(OWN_APIS[kind])} has no {name.replace('_', ' ')}")
+                raise UsageError(f"{apis_named(OWN_APIS[kind])} has no {name.replace('_', ' ')}")
     elif "versions" in given:
         raise UsageError("versions needs an api: each API has versions of its own")
     fields = {name: given[name] for name in ON_FIELDS if name in given}
     return Conditions(api_keys, versions, fields, on_names)
+
+
+def _error(given: str | int) -> ErrorCode:
+    error = error_named(given)
+    if error == ErrorCode.NONE:
+        raise UsageError("error is an error code, not NONE (0)")
+    return error
 
 
 def _has_name(api_key: int, name: str) -> bool:
@@ -328,7 +340,7 @@ def _has_name(api_key: int, name: str) -> bool:
 
 
 def _check_served(api_key: int, versions: VersionRange, given: object, kafka_version: KafkaVersion) -> None:
-    served = [version for version in _declared(api_key) if kafka_version.serves(api_key, version)]
+    served = [version for version in registry.versions(api_key) if kafka_version.serves(api_key, version)]
     if not served:
         raise UsageError(f"Kafka version {kafka_version.name} does not serve {APIS[api_key]}")
     if not any(versions.covers(version) for version in served):
@@ -336,56 +348,6 @@ def _check_served(api_key: int, versions: VersionRange, given: object, kafka_ver
             f"Kafka version {kafka_version.name} serves {APIS[api_key]} in versions {served[0]} to {served[-1]}, "
             f"not {given}"
         )
-
-
-def _declared(api_key: int) -> range:
-    return registry.versions(api_key)
-
-
-def _names(api_keys: Collection[int]) -> str:
-    return " and ".join(APIS[key] for key in api_keys)
-
-
-def _check_possible(conditions: Conditions, action: Action, kafka_version: KafkaVersion) -> None:
-    """Refuse an action that no response of the named API has room for."""
-    if action.kind == "error" and action.value == ErrorCode.NONE:
-        raise UsageError("error is an error code, not NONE (0)")
-    if conditions.api_keys is None:
-        return
-    versions = [
-        (key, version)
-        for key in conditions.api_keys
-        for version in _declared(key)
-        if conditions.versions.covers(version) and kafka_version.serves(key, version)
-    ]
-    apis = _names(conditions.api_keys)
-    if action.kind == "throttle_ms" and not any(
-        has_field(key, version, "throttle_time_ms") for key, version in versions
-    ):
-        raise UsageError(f"the response of {apis} has no throttle_time_ms in these versions")
-    if action.kind == "unknown_tags" and not any(
-        registry.response_class(key)._flexible.covers(version) for key, version in versions
-    ):
-        raise UsageError(f"the response of {apis} has no tagged fields in these versions")
-    if action.kind == "corrupt" and action.value == "checksum" and not any(has_records(key) for key, _ in versions):
-        raise UsageError(f"the response of {apis} has no records, whose checksum could be corrupt")
-    if action.kind == "magic" and not any(has_records(key) for key, _ in versions):
-        raise UsageError(f"the response of {apis} has no records")
-    if action.kind in FIELDS:
-        names = {
-            name
-            for key, version in versions
-            for name in emptied_fields(registry.response_class(key), version, is_null=action.kind == "null")
-        }
-        if action.value not in names:
-            some = f"only in {listed(sorted(names))}" if names else "in no field"
-            what = "be null" if action.kind == "null" else "be empty"
-            raise UsageError(f"the response of {apis} can {what} {some}, not in {action.value!r}")
-    if action.kind == "error":
-        selection = selection_of(conditions, lambda _: None)
-        if not any(place_of(action.value, selection, action.place, *version) for version in versions):
-            where = "no error code of its own" if action.place == "response" else "no items with error codes"
-            raise UsageError(f"the response of {apis} has {where} in these versions")
 
 
 def selection_of(conditions: Conditions, name_of_topic: Callable[[bytes], str | None]) -> Selection:
