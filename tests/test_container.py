@@ -17,11 +17,14 @@ import yaml
 
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from tests.commandline.commands import LIMIT_S, process_started
+from tests.docs.page_examples import blocks, run
 from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 SERVER = Path(__file__).parents[1] / "server"
 FILE = (SERVER / "Containerfile").read_text()
+ON = True
+"""The key ``on`` of a workflow, as YAML 1.1 reads it. GitHub refuses a workflow without it."""
 
 
 def words_after(instruction: str) -> list[str]:
@@ -59,7 +62,9 @@ def test_the_container_serves_and_is_healthy(tmp_path: Path) -> None:
 
 
 def test_the_jobs_name_ports_and_variables_of_the_container() -> None:
-    github = yaml.safe_load((SERVER / "github-services.yml").read_text())["jobs"]["test"]
+    workflow = yaml.safe_load((SERVER / "github-services.yml").read_text())
+    assert ON in workflow
+    github = workflow["jobs"]["test"]
     gitlab = yaml.safe_load((SERVER / "gitlab-services.yml").read_text())["test"]
     service = github["services"]["kafka"]
     assert {port.split(":")[1] for port in service["ports"]} == set(re.findall(r"^EXPOSE (\d+) (\d+)$", FILE, re.M)[0])
@@ -67,6 +72,16 @@ def test_the_jobs_name_ports_and_variables_of_the_container() -> None:
     assert gitlab["variables"]["KPROTO_ADVERTISED"].split(":")[0] == gitlab["services"][0]["alias"]
     for line in (github["steps"][1]["run"], gitlab["script"][0]):
         assert "$KPROTO_CONTROL_URL/reset" in line
+
+
+def test_the_page_of_installations_has_a_workflow_and_a_compose_file(tmp_path: Path) -> None:
+    workflow, compose = map(yaml.safe_load, blocks("INSTALL.md", "yaml"))
+    assert ON in workflow
+    run((workflow["jobs"]["test"]["steps"][-1]["run"].removesuffix("make test") + "true").split(), tmp_path)
+    kafka, application = (compose["services"][name] for name in ("kafka", "app"))
+    assert (SERVER.parent / kafka["build"]["dockerfile"]).is_file()
+    assert all(name in FILE for name in kafka["environment"])
+    assert application["environment"]["KAFKA_BOOTSTRAP_SERVERS"] == kafka["environment"]["KPROTO_ADVERTISED"]
 
 
 def test_the_container_copies_what_exists() -> None:
