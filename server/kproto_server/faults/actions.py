@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kproto.message import Request
     from kproto_server.cluster.node import Node
     from kproto_server.deferred import Result
-    from kproto_server.faults.rule import Action
+    from kproto_server.faults.checked_rule import Action
     from kproto_server.faults.rules import Circumstances, Rule
 
 PRODUCE = 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kproto.message import Request
     from kproto_server.connection.dispatcher import Dispatcher
     from kproto_server.deferred import Result
-    from kproto_server.faults.rule import Checked
+    from kproto_server.faults.checked_rule import Checked
     from kproto_server.faults.rules import Rule
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.endpoint import Endpoint

@@ -14,7 +14,7 @@ from kproto_server.observation.conditions import listed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from kproto_server.faults.rule import Action, Conditions
+    from kproto_server.faults.checked_rule import Action, Conditions
     from kproto_server.releases.kafka_version import KafkaVersion
 
 ACTIONS = ("corrupt", "unknown_tags", "magic", "empty", "null")

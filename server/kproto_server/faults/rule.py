@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.declaration import VersionRange
 from kproto.errors import UsageError
 from kproto.messages import APIS
+from kproto_server.faults.checked_rule import Action, Checked, Conditions
 from kproto_server.faults.items import Selection
 from kproto_server.faults.room import apis_named, requests_without_room
 from kproto_server.observation.conditions import (
@@ -142,55 +143,6 @@ OWN_APIS: dict[str, tuple[int, ...]] = {
     "max_versions": (API_VERSIONS,),
 }
 """Actions on the responses of few APIs, which need not be named."""
-
-
-class Action(NamedTuple):
-    """What a rule does."""
-
-    kind: str
-    """A name in `ACTIONS`, or `DELAY`."""
-    value: Any
-    delay_ms: int
-    is_after: bool
-    """Whether it acts after the request has taken effect."""
-    place: str | None
-    chunk_interval_ms: int
-
-
-class Conditions(NamedTuple):
-    """The requests that a rule is about."""
-
-    api_keys: frozenset[int] | None
-    """None: all APIs."""
-    versions: VersionRange
-    fields: Mapping[str, str | int]
-    """By names in `ON_FIELDS`."""
-    names: Mapping[str, str | int]
-    """By names in `ON_NAMES`."""
-    without_room: frozenset[tuple[int, int]] = frozenset()
-    """API keys and versions whose response has nothing that the action changes."""
-
-    def may_meet(self, api_key: int, api_version: int) -> bool:
-        """Return whether a request of this version may meet the conditions."""
-        return (
-            (self.api_keys is None or api_key in self.api_keys)
-            and self.versions.covers(api_version)
-            and (api_key, api_version) not in self.without_room
-        )
-
-
-class Checked(NamedTuple):
-    """A rule that was checked."""
-
-    conditions: Conditions
-    action: Action
-    first: int
-    """The number of the first request that the rule acts on, among those that meet the conditions."""
-    times: int | None
-    probability: float | None
-    seed: int
-    after_ms: int
-    for_ms: int | None
 
 
 def checked(given: Mapping[str, Any], kafka_version: KafkaVersion, node_ids: Collection[int]) -> Checked:

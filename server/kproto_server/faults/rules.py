@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kproto.message import Request
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.faults.rule import Checked
+    from kproto_server.faults.checked_rule import Checked
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import ConnectionInfo
 

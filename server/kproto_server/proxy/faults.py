@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kproto.message import Request
     from kproto_server.deferred import Result
     from kproto_server.faults.changes import Leaders
-    from kproto_server.faults.rule import Checked
+    from kproto_server.faults.checked_rule import Checked
     from kproto_server.faults.rules import Rule
     from kproto_server.observation.observe import Observations
     from kproto_server.releases.kafka_version import KafkaVersion
