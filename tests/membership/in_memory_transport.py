@@ -59,6 +59,9 @@ class InMemoryTransport:
     def pass_time(self, duration_ms: int) -> None:
         self.state.clock.advance(duration_ms)
 
+    def disconnect(self, name: str) -> None:
+        self._connections.pop(name).abandon()
+
     def _pass_time_until(self, time_ms: int) -> None:
         if (behind_ms := self._began_ms + time_ms - self.state.clock.now_ms()) > 0:
             self.pass_time(behind_ms)

@@ -64,6 +64,10 @@ class Transport(Protocol):
 
     def pass_time(self, duration_ms: int) -> None: ...
 
+    def disconnect(self, name: str) -> None:
+        """Close a connection, which has no pending request."""
+        ...
+
     @property
     def waiting(self) -> list[str]:
         """The names of connections with a pending request."""

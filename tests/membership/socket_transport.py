@@ -81,6 +81,9 @@ class SocketTransport:
     def pass_time(self, duration_ms: int) -> None:
         time.sleep(duration_ms / 1000)
 
+    def disconnect(self, name: str) -> None:
+        self._sockets.pop(name).close()
+
     @property
     def waiting(self) -> list[str]:
         """The names of connections with a pending request."""

@@ -324,6 +324,43 @@ def groups_are_deleted(sharers: Sharers) -> None:
 
 
 @SCRIPTS.add
+def share_partitions_end_with_connections(sharers: Sharers) -> None:
+    """Without a session of the group, the broker forgets where it began unless the state has a start offset."""
+    start(sharers)
+    sharers.fetch("A", epoch=-1)
+    sharers.heartbeat("A", epoch=-1)
+    sharers.disconnect("A")
+    sharers.produce(5)
+    sharers.join("B")
+    sharers.fetch("B", 0, wait_ms=300)
+    sharers.produce(2)
+    sharers.fetch("B", wait_ms=300)
+    sharers.join("C")
+    sharers.fetch("C", 0, wait_ms=100)
+    sharers.disconnect("C")
+    sharers.acknowledge("B", {0: [(5, 5, [ACCEPT])]})
+    sharers.disconnect("B")
+    sharers.produce(1)
+    sharers.fetch("C", 0, epoch=0, wait_ms=300)
+    sharers.describe_offsets("t")
+
+
+@SCRIPTS.add
+def deleted_groups_begin_again_on_new_connections(sharers: Sharers) -> None:
+    start(sharers)
+    sharers.produce(3)
+    sharers.fetch("A", wait_ms=300)
+    sharers.acknowledge("A", {0: [(0, 0, [ACCEPT])]})
+    sharers.heartbeat("A", epoch=-1)
+    sharers.delete_groups("g")
+    sharers.disconnect("A")
+    sharers.join("B")
+    sharers.fetch("B", 0, wait_ms=300)
+    sharers.produce(1)
+    sharers.fetch("B", wait_ms=300)
+
+
+@SCRIPTS.add
 def other_requests_name_a_share_group(sharers: Sharers) -> None:
     start(sharers)
     for state in ("Stable", "Empty"):

@@ -272,6 +272,11 @@ class Sharers(Setup):
         records: bytes = self._ask(request, 12).responses[0].partitions[0].records
         return records
 
+    def disconnect(self, member: str) -> None:
+        """Close a member's connection, and wait until the broker has noticed; its next request opens another one."""
+        self._transport.disconnect(member)
+        self._transport.pass_time(500)
+
     def pass_time(self, duration_ms: int) -> None:
         self._transport.pass_time(duration_ms)
         self._note(f"{duration_ms} ms pass")

@@ -17,7 +17,6 @@ from kproto.messages.k85_write_share_group_state import (
 )
 from kproto_server.handlers import k85_write_share_group_state
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.share_groups import share_groups
 from kproto_server.share_groups.share_partition import ACCEPT, Acknowledgement, Refused, SharePartition
 from kproto_server.testing import InMemoryBroker
 from tests.membership.in_memory_transport import InMemoryTransport
@@ -88,23 +87,6 @@ def test_the_first_fetch_has_the_records_of_all_partitions() -> None:
     share.fetch("A", 0, 1)
     partitions = share.steps[-1].responses["A"][0]["responses"][0]["partitions"]
     assert [one["acquired_records"][0]["last_offset"] for one in partitions] == [2, 2]
-
-
-def test_few_deleted_groups_have_share_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of all deleted groups stayed in memory. One that exists again keeps its share partitions."""
-    monkeypatch.setattr(share_groups, "DELETED_MAX", 2)
-    transport = InMemoryTransport.of("4.4")
-    sharers = [Sharers(transport, KafkaVersion.named("4.4"), name) for name in "abcd"]
-    for share in sharers:
-        share.create()
-        share.join(share.name)
-        share.fetch(share.name, 0, wait_ms=0)
-        share.heartbeat(share.name, epoch=-1)
-        share.delete_groups("g")
-        if share is sharers[1]:
-            share.join(share.name)
-    partitions = transport.state.share_groups.partitions
-    assert [key.group_id for key in partitions._loaded] == ["b-g", "c-g", "d-g"]
 
 
 def test_a_request_combines_few_state_batches(monkeypatch: pytest.MonkeyPatch) -> None:

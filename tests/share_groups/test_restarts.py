@@ -52,6 +52,10 @@ class DiskTransport:
         self.at.advance(duration_ms)
         self._settle()
 
+    def disconnect(self, name: str) -> None:
+        self._pairs.pop(name).close()
+        self._settle()
+
     def kill(self) -> None:
         self.at.kill()
         self._pairs.clear()
@@ -181,6 +185,17 @@ def test_start_offsets_that_an_administrator_sets_survive() -> None:
     share.describe_offsets(group="new")
     described = last(share, "admin")["groups"][0]["topics"][0]["partitions"][0]
     assert (described["start_offset"], described["lag"]) == (7, 3)
+
+
+def test_a_group_without_sessions_begins_again_where_new_records_come() -> None:
+    """Records that members have not acquired leave no state; without one, the group reads later records only."""
+    transport, share = started()
+    transport.disconnect("A")
+    assert acquired(share) == []
+    share.produce(3)
+    assert acquired(share) == [(10, 12, 1)]
+    transport.disconnect("A")
+    assert acquired(share) == [(10, 12, 2)]
 
 
 def test_a_deleted_group_leaves_nothing() -> None:

@@ -30,11 +30,8 @@ class DeleteGroupsBehavior(VersionBehavior):
 def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | DeferredResponse:
     # The response has a duplicate group once (measured on 1.1.1 to 4.4.0).
     errors = dict.fromkeys(request.groups_names, 0)
-    share_groups: list[str] = []
     for group_id in errors:
-        _delete(group_id, context, errors, share_groups)
-    if share_groups:
-        context.share_groups.note_deleted(share_groups)
+        _delete(group_id, context, errors)
     return context.coordinator.log.then(
         lambda: DeleteGroupsResponse(
             throttle_time_ms=0,
@@ -45,8 +42,8 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroup
     )
 
 
-def _delete(group_id: str, context: RequestContext, errors: dict[str, int], share_groups: list[str]) -> None:
-    """Delete a group; note its error, and if it is a share group."""
+def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> None:
+    """Delete a group; note its error."""
     if not group_id and context.behavior(DeleteGroupsBehavior).refuses_empty_group_id:
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
@@ -58,6 +55,5 @@ def _delete(group_id: str, context: RequestContext, errors: dict[str, int], shar
     errors[group_id] = context.coordinator.error_at(context.node, group_id) or group_delete_error(group)
     if not errors[group_id]:
         if group is not None and group.kind == "share":
-            share_groups.append(group_id)
             context.share_groups.members.delete_all_states(group_id, context.now_ms)
         delete_group(context.coordinator, group_id, context.now_ms, lambda error: errors.update({group_id: error}))

@@ -4,7 +4,8 @@ Theory of operation. The leader of a partition loads a share partition at the fi
 that the share coordinator has stored; without one, `share.auto.offset.reset` chooses the start offset. With a new
 leader epoch, another node may have led the partition meanwhile, so it is loaded again; records that were acquired
 become a gap. It is also loaded again after the share coordinator has fenced a write, because a start offset was set or
-the state was deleted. Until then its members read on from their position, as in Kafka.
+the state was deleted. Until then its members read on from their position, as in Kafka. The share partitions of a group
+that has no session on a node any more are forgotten there.
 """
 
 from __future__ import annotations
@@ -191,10 +192,14 @@ class SharePartitions:
             self._steps.stop()
             self._is_archiving = False
 
-    def forget_groups(self, group_ids: Collection[str]) -> None:
-        """Forget the share partitions of deleted groups."""
+    def forget_groups(self, group_ids: Collection[str], node_id: int) -> None:
+        """Forget the share partitions of groups on a node, but not those with records for the dead letter queue."""
         for key in [key for key in self._loaded if key.group_id in group_ids]:
-            self.drop(key)
+            found = self.known(key)
+            topic = self._cluster.topic_by_id(key.topic_id)
+            partition = topic and topic.partition(key.partition)
+            if found is not None and partition and partition.leader == node_id and not found.share.has_dead:
+                self.drop(key)
 
     def acknowledge(
         self, key: SharePartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int

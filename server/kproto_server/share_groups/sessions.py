@@ -3,7 +3,8 @@
 Theory of operation. As in fetch sessions, a request with epoch 0 opens a session with its partitions, and later ones
 name only what changes: partitions to add, and to forget. Their epochs are 1, 2, ...; ShareAcknowledge counts too. Epoch
 -1 closes the session. A member has one session on each broker; a new one replaces it. A session ends with its
-connection: what the member has acquired is released then.
+connection: what the member has acquired is released then. A group without a session on a broker, after the end of a
+connection that had one, has no share partition in use there.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class ShareSessions:
         """``count_max``: `group.share.max.share.sessions`."""
         self._count_max = count_max
         self._by_member: dict[tuple[str, str], ShareSession] = {}
+        self._groups: dict[object, set[str]] = {}
+        """The groups whose sessions a connection has opened."""
 
     def __len__(self) -> int:
         return len(self._by_member)
@@ -96,6 +99,7 @@ class ShareSessions:
         if not self._has_room(len(session.partitions), len(session.partitions)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         self._by_member[group_id, member_id] = session
+        self._groups.setdefault(connection, set()).add(group_id)
         return session
 
     def update(
@@ -127,6 +131,13 @@ class ShareSessions:
         """Remove a session and return it."""
         return self._by_member.pop((group_id, member_id), None)
 
-    def of_connection(self, connection: object) -> list[ShareSession]:
-        """Return the sessions that a connection has opened."""
-        return [session for session in self._by_member.values() if session.connection is connection]
+    def end_connection(self, connection: object) -> tuple[list[ShareSession], set[str]]:
+        """Return the open sessions of a connection, which has ended, and the groups of all that it has opened."""
+        groups = self._groups.pop(connection, None)
+        if groups is None:
+            return [], set()
+        return [session for session in self._by_member.values() if session.connection is connection], groups
+
+    def without_sessions(self, group_ids: Iterable[str]) -> set[str]:
+        """Return those of some groups that have no session."""
+        return set(group_ids).difference(group_id for group_id, _ in self._by_member)

@@ -16,7 +16,7 @@ from kproto_server.share_groups.share_states import SharePartitionKey
 from kproto_server.share_groups.state_store import ShareStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 DEAD_LETTERS_SINCE = 2
 """The level of `share.version` from which on share groups have dead letter queues (KIP-1191)."""
-DELETED_MAX = 100
-"""Deleted groups whose share partitions stay in use. DEVIATION: in Kafka, those of all groups do."""
 
 
 class ShareGroups:
@@ -59,8 +57,6 @@ class ShareGroups:
         self.members: ShareMembers = ShareMembers(cluster, groups, self.store, self.settings_of, behavior)
         self.members.deadlines = Deadlines(lambda _, *removed: remove(self.members, *removed))
         self._sessions: dict[int, ShareSessions] = {}
-        self._deleted: dict[str, None] = {}
-        """The groups that were deleted last, the first one first."""
 
     @property
     def is_enabled(self) -> bool:
@@ -97,27 +93,25 @@ class ShareGroups:
         self.partitions.release(keys, session.member_id, now_ms)
 
     def disconnected(self, node_id: int, connection: object) -> None:
-        """End the sessions of a connection that has ended."""
+        """End the sessions of a connection that has ended.
+
+        A group that has no session any more on the node begins again there with its stored states. A share partition
+        without a stored start offset begins where `share.auto.offset.reset` says (measured on 4.2.2 and 4.4.0).
+        """
+        sessions = self.sessions(node_id)
+        open_sessions, group_ids = sessions.end_connection(connection)
+        if not group_ids:
+            return
         now_ms = self._groups.clock.now_ms()
-        for session in self.sessions(node_id).of_connection(connection):
+        for session in open_sessions:
             self.end_session(node_id, session, now_ms)
+        self.store.then(lambda: self.partitions.forget_groups(sessions.without_sessions(group_ids), node_id))
 
     def begin_load(self) -> ShareGroupsLoad:
         """Begin to load the groups of one offsets partition."""
         from kproto_server.share_groups.group_loading import ShareGroupsLoad
 
         return ShareGroupsLoad(self.members)
-
-    def note_deleted(self, group_ids: Iterable[str]) -> None:
-        """Note deleted groups: another group with the name of one goes on with its share partitions."""
-        for group_id in group_ids:
-            self._deleted.pop(group_id, None)
-            self._deleted[group_id] = None
-        oldest = list(self._deleted)[:-DELETED_MAX]
-        for group_id in oldest:
-            del self._deleted[group_id]
-        if oldest:
-            self.partitions.forget_groups({one for one in oldest if self._groups.groups.get(one) is None})
 
     def forget_topics(self, topic_ids: Collection[bytes], now_ms: int) -> None:
         """Delete the states of deleted topics."""
@@ -134,5 +128,4 @@ class ShareGroups:
     def forget(self) -> None:
         """Drop everything: the broker is reset."""
         self._sessions.clear()
-        self._deleted.clear()
         self.forget_states()
