@@ -277,6 +277,26 @@ def a_producer_of_version_2(producers: Producers) -> None:
 
 
 @script
+def old_producers_end_transactions(producers: Producers) -> None:
+    """With each epoch and state: before a transaction, during one, and after it."""
+    producers.find_coordinator()
+    producers.init()
+    producers.init()
+    first = producers.ids["a"][1]
+    for commit in (True, False):
+        producers.end(epoch=first - 1, commit=commit)
+    producers.commit_offsets()
+    producers.add_offsets()
+    for commit in (True, False):
+        producers.end(epoch=first - 1, commit=commit)
+    producers.end()
+    producers.pass_time(300)
+    for epoch in (first - 1, first):
+        for commit in (True, False):
+            producers.end(epoch=epoch, commit=commit)
+
+
+@script
 def offsets_of_members(producers: Producers) -> None:
     if producers.version(28) < 3:
         return

@@ -172,6 +172,23 @@ def test_a_transaction_ends_when_all_its_partitions_have_a_leader_again() -> Non
     assert client.add(index) == 0
 
 
+def test_only_a_repeated_end_waits_for_the_markers() -> None:
+    """The source of 4.0 to 4.4 (`isValidEpoch` of `endTransaction`): the next epoch has nothing to end yet."""
+    broker = new_broker(brokers=3)
+    cluster = broker.state.cluster
+    coordinator = cluster.transaction_coordinator_of("a")
+    assert coordinator is not None
+    client = Client(broker, coordinator.node_id)
+    client.start()
+    index = next(index for index, one in enumerate(cluster.topics["t"].partitions) if one.leader != coordinator.node_id)
+    assert client.add(index) == 0
+    cluster.stop_node(cluster.topics["t"].partitions[index].leader)
+    assert client.end(5).error_code == 0
+    assert client.end(5).error_code == ErrorCode.PRODUCER_FENCED
+    client.epoch -= 1
+    assert client.end(5).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+
+
 def test_a_large_transaction_ends_in_several_turns() -> None:
     broker = new_broker(partitions=3 * MARKERS_AT_ONCE)
     client = Client(broker)

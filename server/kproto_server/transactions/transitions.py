@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 EPOCH_FOR_EACH_TRANSACTION = 2
 """The `transaction.version` from which on EndTxn raises the epoch (KIP-890)."""
-
+NOT_REPEATED = (TransactionStatus.EMPTY, TransactionStatus.ONGOING)
+"""The states in which such an EndTxn cannot have been the last request of its producer. While markers are written, no
+other one can be."""
 
 _COMMITS = {
     TransactionStatus.PREPARE_COMMIT: True,
@@ -178,14 +180,12 @@ def ended(
     error = _producer_error(producer, values)
     if error and not is_repeated:
         return error
+    if raises_epoch and values.status in (NOT_REPEATED if is_repeated else PREPARED):
+        return ErrorCode.PRODUCER_FENCED
     if transaction.pending is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if values.status is TransactionStatus.ONGOING:
-        return (
-            ErrorCode.PRODUCER_FENCED
-            if is_repeated
-            else _prepared_by_client(values, commits, client_version, new_producer_id, now_ms)
-        )
+        return _prepared_by_client(values, commits, client_version, new_producer_id, now_ms)
     is_same = _COMMITS.get(values.status) is commits
     if values.status in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS if is_same else ErrorCode.INVALID_TXN_STATE
