@@ -162,9 +162,10 @@ class Application:
         self._ask(CreatePartitionsRequest(topics=(request,), timeout_ms=5_000, validate_only=False), 3)
         self._transport.pass_time(PROPAGATION_MS)
 
-    def delete_topic(self, topic: str) -> None:
+    def delete_topic(self, topic: str, *, waits: bool = True) -> None:
         self._ask(DeleteTopicsRequest(topic_names=(self.full(topic),), timeout_ms=5_000), 4)
-        self._transport.pass_time(2 * PROPAGATION_MS)
+        if waits:
+            self._transport.pass_time(2 * PROPAGATION_MS)
 
     def _ask(self, request: Request, version: int) -> Any:
         self._transport.send("setup", request, version)

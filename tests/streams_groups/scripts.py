@@ -496,6 +496,23 @@ def a_topic_gets_more_partitions(app: Application) -> None:
     app.describe()
 
 
+@script
+def a_topic_is_made_again_with_fewer_partitions(app: Application) -> None:
+    """A heartbeat with tasks that there are no more is refused; the next ones find the change of the topic, too."""
+    _start(app, "A", "B")
+    app.settle("A", "B")
+    app.delete_topic("t", waits=False)
+    app.create(partitions=2, waits=False)
+    app.pass_time(1_500)
+    app.beat("A")
+    app.beat("B", owned=None)
+    app.describe()
+    app.beat("A", owned=Owned())
+    app.beat("B", owned=Owned())
+    app.settle("A", "B")
+    app.describe()
+
+
 def random_script(seed: int) -> Script:
     """Return a script of random heartbeats of a few members."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, Topology
 from kproto.records.streams_group_records import StreamsGroupTopologyValue, TopicInfo
 from kproto.records.streams_group_records import Subtopology as StoredSubtopology
@@ -13,7 +14,9 @@ from kproto_server.coordinator.streams_groups import topology
 from kproto_server.coordinator.streams_groups.partition_counts import partition_counts
 from kproto_server.coordinator.streams_groups.statuses import StatusCode
 from kproto_server.testing import InMemoryBroker
+from tests.membership.in_memory_transport import InMemoryTransport
 from tests.robustness.steps import GROWTH_MAX, count_steps, growth
+from tests.streams_groups.members import Application, endpoint, offsets
 
 
 def subtopology(number: int) -> Subtopology:
@@ -61,6 +64,17 @@ def test_a_topology_with_too_many_tasks_is_refused(
     assert [one.status_detail for one in refused] == (
         ["kproto assigns at most 7 tasks of a group, and this topology has 8."] if is_refused else []
     )
+
+
+def test_a_refused_member_leaves_no_offsets() -> None:
+    transport = InMemoryTransport.of("4.4")
+    app = Application(transport, "4.4", "n", 1)
+    app.warm_up()
+    app.join("A")
+    app.join("B", user_endpoint=endpoint(1), task_offsets=offsets(_0_0=5))
+    assert app.steps[-1].responses["B"][0]["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    group: Any = transport.state.coordinator.groups.get("n-g")
+    assert group.task_offsets == {}
 
 
 def reading(name: str, sources: tuple[str, ...], repartition: tuple[str, ...], *sinks: str) -> StoredSubtopology:

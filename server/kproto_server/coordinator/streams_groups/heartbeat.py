@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from kproto.messages.k88_streams_group_heartbeat import EndpointToPartitions, StreamsGroupHeartbeatRequest
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.epoch_groups.group import Write
+    from kproto_server.coordinator.streams_groups.group import TaskOffsets
     from kproto_server.coordinator.streams_groups.limits import StreamsLimits
     from kproto_server.coordinator.streams_groups.statuses import Status
     from kproto_server.coordinator.streams_groups.version_behavior import behavior_of
@@ -112,13 +113,16 @@ def heartbeat(
     decided = _decided(coordinator, group, data, member, updated, request, limits, now_ms)
     if isinstance(decided, Refusal):
         return decided
-    data, updated, found_statuses = decided
+    data, updated, found_statuses, task_offsets = decided
     known = endpoints.update(coordinator, group, member, data, updated, request)
     if isinstance(known, Refusal):
         return known
     is_new = coordinator.groups.get(request.group_id) is not group
+    group.topics_version = coordinator.topics_version()  # a heartbeat that is refused finds no change of the topics
     written = write(coordinator, group, data, now_ms)
     member_id = updated.member_id
+    if task_offsets is not NO_OFFSETS:
+        group.task_offsets[member_id] = task_offsets
     DEADLINES.set(coordinator, group, member_id, SESSION, now_ms + limits.session_timeout_ms)
     DEADLINES.note_reconciliation(coordinator, group, member, updated, now_ms)
     if request.shutdown_application and group.shutdown_member_id is None:
@@ -236,8 +240,8 @@ def _decided(
     request: StreamsGroupHeartbeatRequest,
     limits: StreamsLimits,
     now_ms: int,
-) -> tuple[StreamsData, StreamsMember, list[Status]] | Refusal:
-    """Return the next data of the group, the member in them, and statuses of the response."""
+) -> tuple[StreamsData, StreamsMember, list[Status], TaskOffsets] | Refusal:
+    """Return the next data of the group, the member in them, statuses of the response, and the member's offsets."""
     behavior = behavior_of(coordinator)
     raises_epoch = updated is not member
     if raises_epoch and request.instance_id is not None:
@@ -257,9 +261,9 @@ def _decided(
             problem = task_problem(configured.subtopologies, tasks or ())
             if problem is not None:
                 return Refusal(ErrorCode.INVALID_REQUEST, problem)
-    problem = _note_offsets(group, updated.member_id, request)
-    if problem is not None:
-        return Refusal(ErrorCode.INVALID_REQUEST, problem)
+    task_offsets = _task_offsets(group, updated.member_id, request)
+    if isinstance(task_offsets, Refusal):
+        return task_offsets
     data = _with_new_epoch(group.data, data, configured, limits, raises_epoch=raises_epoch)
     if behavior.first_epoch_is_late and data.epoch == 1 and group.data.epoch == 0:
         data = data._replace(epoch=2)
@@ -274,7 +278,7 @@ def _decided(
     moved = reconcile(group, updated, Step(target, due.epoch, owned_tasks(request), behavior.changes_roles_in_place))
     if moved is not updated:
         data = data._replace(members=with_member(data.members, moved))
-    return data, moved, [*found_statuses, *due.statuses]
+    return data, moved, [*found_statuses, *due.statuses], task_offsets
 
 
 def _with_topology(data: StreamsData, request: StreamsGroupHeartbeatRequest) -> StreamsData | Refusal:
@@ -296,17 +300,14 @@ def _configured(
 ) -> tuple[StreamsData, ConfiguredTopology] | Refusal:
     """Return the data with the hash of the topics, and the topology, configured again if topics have changed."""
     assert data.topology is not None, "brought by the first member"
-    version, is_new = coordinator.topics_version(), group.data.topology is None
-    if group.configured is not None and not is_new and version == group.topics_version:
+    is_new = group.data.topology is None
+    if group.configured is not None and not is_new and coordinator.topics_version() == group.topics_version:
         return data, group.configured
-    topics_hash = hash_of_topics(coordinator, data.topology)
-    if is_new or group.configured is None or topics_hash != data.metadata_hash:
-        configured = configure(data.topology, coordinator.topics)
-        if isinstance(configured, Refusal):
-            return configured
-        group.configured = configured
-    group.topics_version = version
-    return data._replace(metadata_hash=topics_hash), group.configured
+    configured = configure(data.topology, coordinator.topics)
+    if isinstance(configured, Refusal):
+        return configured
+    group.configured = configured
+    return data._replace(metadata_hash=hash_of_topics(coordinator, data.topology)), configured
 
 
 def _with_new_epoch(
@@ -321,8 +322,8 @@ def _with_new_epoch(
     return data._replace(epoch=data.epoch + 1, validated_topology_epoch=validated, assignment_configs=now[2])
 
 
-def _note_offsets(group: StreamsGroup, member_id: str, request: StreamsGroupHeartbeatRequest) -> str | None:
-    """Keep what the member reports of its state stores; return why that is invalid."""
+def _task_offsets(group: StreamsGroup, member_id: str, request: StreamsGroupHeartbeatRequest) -> TaskOffsets | Refusal:
+    """Return the newest offsets that the member has reported of its state stores."""
     known = group.task_offsets.get(member_id, NO_OFFSETS)
     for given, name in ((request.task_offsets, "offsets"), (request.task_end_offsets, "end_offsets")):
         if given is None:
@@ -331,9 +332,8 @@ def _note_offsets(group: StreamsGroup, member_id: str, request: StreamsGroupHear
         for one in given:
             task = one.subtopology_id, one.partition
             if task in found:
-                return f"Task offsets contain a duplicate entry for subtopology {task[0]} and partition {task[1]}."
+                entry = f"subtopology {task[0]} and partition {task[1]}"
+                return Refusal(ErrorCode.INVALID_REQUEST, f"Task offsets contain a duplicate entry for {entry}.")
             found[task] = one.offset
         known = known._replace(**{name: found})
-    if known is not NO_OFFSETS:
-        group.task_offsets[member_id] = known
-    return None
+    return known
