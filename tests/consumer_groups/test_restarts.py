@@ -16,9 +16,11 @@ from kproto_server.coordinator.consumer_groups.data import MemberState
 from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.testing import virtual_clock
+from tests.consumer_groups.members import Conversation
 from tests.coordinator.broker_state import ask, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.persistence.disk_broker import DiskBroker
+from tests.share_groups.test_restarts import DiskTransport
 
 if TYPE_CHECKING:
     from kproto_server.configuration.data_directory import Durability
@@ -121,6 +123,31 @@ def test_sessions_begin_again_with_a_restart(release: str) -> None:
     assert group.group.state.value == "Empty"
     group.kill()
     assert group.group.state.value == "Empty"
+
+
+def test_a_classic_member_that_has_revoked_after_a_restart_stays() -> None:
+    """The restart begins the time that it has to revoke; it was removed at the end of it."""
+    transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
+    transport.at.broker.state.cluster.ensure_offsets_topic(0)
+    group = Conversation(transport, "g", release="4.4")
+    for _ in range(2):
+        group.learn_topics("t")
+    group.join_classic("C")
+    group.sync("C", assigns={"t": range(5)})
+    group.join("A")
+    group.join_classic("C")
+    members = transport.at.broker.state.coordinator.groups.get("g").data.members  # type: ignore[union-attr]
+    assert members[group.members["C"].member_id].state is MemberState.UNREVOKED_PARTITIONS
+    transport.kill()
+    group.sync("C")
+    group.join_classic("C")
+    group.sync("C")
+    for _ in range(7):
+        group.pass_time(10_000)
+        group.beat("A")
+        group.beat_classic("C")
+        [[response]] = group.steps[-1].responses.values()
+        assert response["error_code"] == 0
 
 
 @pytest.mark.parametrize("release", RELEASES)

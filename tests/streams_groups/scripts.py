@@ -292,6 +292,25 @@ def static_members(app: Application) -> None:
 
 
 @script
+def a_static_member_leaves_before_it_has_revoked(app: Application) -> None:
+    """The end of its revocation does not remove it: its epoch is another one."""
+    app.create(partitions=4)
+    app.join("A", instance_id="a", rebalance_timeout_ms=1_000)
+    app.pass_time(DELAY_MS + 300)
+    app.settle("A", rounds=2)
+    app.join("B")
+    app.beat("A", instance_id="a")
+    app.leave("A", -2, instance_id="a")
+    app.beat("B")
+    app.pass_time(1_500)
+    app.beat("B")
+    app.describe()
+    app.join("C", instance_id="a")
+    app.settle("B", rounds=2)
+    app.describe()
+
+
+@script
 def epochs_that_are_wrong(app: Application) -> None:
     _start(app, "A")
     epoch = app.members["A"].epoch

@@ -20,7 +20,7 @@ from kproto_server.coordinator.consumer_groups.leaving import remove
 from kproto_server.coordinator.consumer_groups.limits import is_full, limits_of_group
 from kproto_server.coordinator.consumer_groups.targets import with_due_targets, with_new_epoch
 from kproto_server.coordinator.consumer_groups.timers import DEADLINES
-from kproto_server.coordinator.epoch_groups.group import JOIN, SESSION, SYNC
+from kproto_server.coordinator.epoch_groups.group import JOIN, REVOCATION, SESSION, SYNC
 from kproto_server.coordinator.epoch_groups.lookup import member_of, static_member
 from kproto_server.coordinator.epoch_groups.writing import write
 from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult, rejected_join
@@ -95,6 +95,8 @@ def join(
         written = write(coordinator, group, data, now_ms)
         member_id = updated.member_id
         group.drop_deadlines(member_id, JOIN)
+        if updated.epoch != member.epoch:
+            group.drop_deadlines(member_id, REVOCATION)  # a restart has begun it
         DEADLINES.set(coordinator, group, member_id, SESSION, now_ms + request.session_timeout_ms)
         DEADLINES.set(coordinator, group, member_id, SYNC, now_ms + request.rebalance_timeout_ms)
     result = JoinResult(0, updated.member_id, updated.epoch, PROTOCOL_TYPE, request.protocols[0][0])

@@ -37,6 +37,7 @@ def leave(coordinator: GroupCoordinator, request: ConsumerGroupHeartbeatRequest,
     if isinstance(member, Refusal):
         return member
     if instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
+        group.drop_deadlines(member.member_id, REVOCATION)  # it was for another epoch
         away = replace(
             member,
             epoch=LEAVE_STATIC_EPOCH,

@@ -35,6 +35,7 @@ def leave(coordinator: GroupCoordinator, request: StreamsGroupHeartbeatRequest, 
     if isinstance(member, Refusal):
         return member
     if instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
+        group.drop_deadlines(member.member_id, REVOCATION)  # it was for another epoch
         epochs = dict.fromkeys(member.task_epochs, 0)
         away = replace(member, epoch=LEAVE_STATIC_EPOCH, revoking=NO_TASKS, task_epochs=epochs)
         return write(coordinator, group, group.data._replace(members=with_member(group.data.members, away)), now_ms)
