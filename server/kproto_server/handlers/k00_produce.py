@@ -82,9 +82,10 @@ def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | DeferredResponse | DelayedOperation | NoResponse:
     version = context.api_version
-    prechecked = [
-        (topic, [precheck(data.records, version) for data in topic.partition_data]) for topic in request.topic_data
-    ]
+    topics = request.topic_data
+    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+        topics = _each_partition_once(topics)
+    prechecked = [(topic, [precheck(data.records, version) for data in topic.partition_data]) for topic in topics]
     behavior = context.behavior(ProduceBehavior)
     refused = _request_refusal(request, prechecked, version, behavior, context)
     if refused is None:
@@ -93,6 +94,22 @@ def handle(
         (topic, [refused_response(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked
     ]
     return _result(request, results, context)
+
+
+def _each_partition_once(topics: tuple[TopicProduceData, ...]) -> tuple[TopicProduceData, ...]:
+    """Return each topic and partition once. Of a partition that the request names twice the last records count."""
+    data_by_topic: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        data_by_topic.setdefault((topic.name, topic.topic_id), {}).update(
+            [(data.index, data) for data in topic.partition_data]
+        )
+    counts = [len(topic.partition_data) for topic in topics]
+    if [len(data) for data in data_by_topic.values()] == counts:
+        return topics
+    return tuple(
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=tuple(data.values()))
+        for (name, topic_id), data in data_by_topic.items()
+    )
 
 
 def _slices(

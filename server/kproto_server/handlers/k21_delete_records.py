@@ -15,7 +15,7 @@ from kproto_server.handlers._partitions import leader_error
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
-    from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+    from kproto.messages.k21_delete_records import DeleteRecordsRequest
     from kproto_server.requests.context import RequestContext
 
 NO_EPOCH = -1
@@ -34,14 +34,17 @@ class DeleteRecordsBehavior(VersionBehavior):
 
 
 def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+    offsets: dict[str, dict[int, int]] = {}
+    for topic in request.topics:  # of a partition that the request names twice the last offset counts
+        offsets.setdefault(topic.name, {}).update({one.partition_index: one.offset for one in topic.partitions})
     topics = tuple(
         DeleteRecordsTopicResult(
-            name=topic.name, partitions=tuple(_partition(topic, partition, context) for partition in topic.partitions)
+            name=name, partitions=tuple(_partition(name, index, offset, context) for index, offset in wanted.items())
         )
-        for topic in request.topics
+        for name, wanted in offsets.items()
     )
     if not context.log_manager.save_start_offsets():
-        topics = tuple(topic.replace(partitions=tuple(map(_not_saved, topic.partitions))) for topic in topics)
+        topics = tuple([one.replace(partitions=tuple(map(_not_saved, one.partitions))) for one in topics])
     return DeleteRecordsResponse(throttle_time_ms=0, topics=topics)
 
 
@@ -52,13 +55,9 @@ def _not_saved(result: DeleteRecordsPartitionResult) -> DeleteRecordsPartitionRe
     return result.replace(error_code=ErrorCode.KAFKA_STORAGE_ERROR, low_watermark=NO_OFFSET)
 
 
-def _partition(
-    requested: DeleteRecordsTopic, wanted: DeleteRecordsPartition, context: RequestContext
-) -> DeleteRecordsPartitionResult:
-    error, low_watermark = _delete(requested.name, wanted.partition_index, wanted.offset, context)
-    return DeleteRecordsPartitionResult(
-        partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=error
-    )
+def _partition(topic_name: str, index: int, offset: int, context: RequestContext) -> DeleteRecordsPartitionResult:
+    error, low_watermark = _delete(topic_name, index, offset, context)
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=error)
 
 
 def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -> tuple[ErrorCode, int]:

@@ -104,8 +104,8 @@ class Producers:
         topic = random.choice(("plain", "plain", "plain", *TOPICS, TRANSACTION_TOPIC, "missing"))
         data = []
         self._sent = []
-        for _ in range(random.choice((1, 1, 2, 4))):
-            index = random.choice((0, 1, 2, 0, 1, 2, 3, -1)) if topic == "plain" else 0
+        choices = (0, 1, 2, 0, 1, 2, 3, -1) if topic == "plain" else (0,)
+        for index in {random.choice(choices) for _ in range(random.choice((1, 1, 2, 4)))}:
             data.append(PartitionProduceData(index=index, records=self._records(producer, topic, index)))
         self._send(
             ProduceRequest(
@@ -248,7 +248,7 @@ def test_requests_have_the_same_responses_and_results_without_the_fast_path(
             producers.step()
         both.append(producers)
     _check_equal(*both)
-    assert taken.counts[True] > REQUESTS / 10, "the fast path is for most batches"
+    assert taken.counts[True] > REQUESTS / 15, "the fast path is for most batches"
 
 
 @pytest.mark.parametrize("release", ["1.1", "latest"])
