@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, Topic, name_problem
@@ -11,14 +12,20 @@ from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from kproto.messages.k33_alter_configs import AlterConfigsResource
+    from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as ChangedResource
     from kproto_server.requests.context import RequestContext
 
     Configs = Mapping[str, dict[str, str]]
     """By resource."""
     Change = Callable[[str, dict[str, str]], None]
 
+ResourceT = TypeVar("ResourceT", "AlterConfigsResource", "ChangedResource")
+
+DUPLICATE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+UNEXPECTED_TYPE = Refusal(ErrorCode.INVALID_REQUEST, "Unexpected resource type UNKNOWN")
 UNSUPPORTED_RESOURCE = "kproto changes the configs of topics, brokers, groups and client metrics only"
 GROUPS_MAX = 10_000
 CLIENT_METRICS_MAX = 1000
@@ -46,15 +53,27 @@ class Target(NamedTuple):
     """Reported after the values are checked."""
 
 
+def with_first_refusals(
+    resources: Iterable[ResourceT], context: RequestContext
+) -> list[tuple[ResourceT, Refusal | None]]:
+    """Return the resources of a request, each with the reason to refuse it before any is changed.
+
+    Up to 3.1 with ZooKeeper an unknown type fails the whole request, and the last one of a duplicate resource counts.
+    """
+    if not context.behavior(AlterConfigsBehavior).preprocesses_changes:
+        resources = {(one.resource_type, one.resource_name): one for one in resources}.values()
+        are_known = all(_is_known(one.resource_type, context) for one in resources)
+        return [(one, None if are_known else UNEXPECTED_TYPE) for one in resources]
+    counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    return [(one, DUPLICATE if counts[one.resource_type, one.resource_name] > 1 else None) for one in resources]
+
+
 def topic_to_change(resource_type: int, name: str, context: RequestContext) -> Target:
     """Return the topic of a resource, or its error. KRaft reports a missing topic last, ZooKeeper before the values."""
     kafka_version = context.kafka_version
     behavior = kafka_version.behavior(AlterConfigsBehavior)
     if not _is_known(resource_type, context):
-        message = "Unexpected resource type UNKNOWN"
-        if behavior.preprocesses_changes:
-            message = f"Unknown resource type {resource_type}"
-        return Target(first_error=Refusal(ErrorCode.INVALID_REQUEST, message))
+        return Target(first_error=Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}"))
     if resource_type != ResourceType.TOPIC:
         return Target(first_error=Refusal(ErrorCode.POLICY_VIOLATION, UNSUPPORTED_RESOURCE))
     topic = context.cluster.topic(name)

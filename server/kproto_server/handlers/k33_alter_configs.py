@@ -23,6 +23,7 @@ from kproto_server.handlers._config_changes import (
     set_configs,
     set_group_configs,
     topic_to_change,
+    with_first_refusals,
 )
 from kproto_server.handlers._config_resources import ResourceType
 from kproto_server.handlers._config_slices import ConfigSlices
@@ -44,10 +45,10 @@ def _slices(request: AlterConfigsRequest, context: RequestContext) -> Generator[
     """Alter the resources. If the client goes between two slices, the rest stay as they are."""
     responses = []
     pause = ConfigSlices()
-    for resource in request.resources:
+    for resource, first_refusal in with_first_refusals(request.resources, context):
         if pause.is_due(config.value for config in resource.configs):
             yield
-        refusal = _alter(resource, context, validate_only=request.validate_only)
+        refusal = first_refusal or _alter(resource, context, validate_only=request.validate_only)
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=refusal.error if refusal else ErrorCode.NONE,

@@ -5,7 +5,6 @@ DEVIATION: broker loggers have no configs; of a broker's settings, those change 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -13,7 +12,6 @@ from kproto.messages.k44_incremental_alter_configs import AlterConfigsResourceRe
 from kproto_server.cluster.broker_config_changes import changed_settings
 from kproto_server.cluster.topic_config_changes import ConfigChange, Operation, changed, changed_values, check_changes
 from kproto_server.cluster.topics import Refusal
-from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.deferred import in_slices
 from kproto_server.handlers._config_changes import (
     changes_client_metrics,
@@ -23,6 +21,7 @@ from kproto_server.handlers._config_changes import (
     set_configs,
     set_group_configs,
     topic_to_change,
+    with_first_refusals,
 )
 from kproto_server.handlers._config_resources import ResourceType
 from kproto_server.handlers._config_slices import ConfigSlices
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
-DUPLICATE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-
 
 def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext
@@ -48,17 +45,12 @@ def _slices(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> Generator[None, None, IncrementalAlterConfigsResponse]:
     """Alter the resources. If the client goes between two slices, the rest stay as they are."""
-    resources = request.resources
-    if not context.behavior(AlterConfigsBehavior).preprocesses_changes:
-        resources = tuple({(one.resource_type, one.resource_name): one for one in resources}.values())
-    counts = Counter((one.resource_type, one.resource_name) for one in resources)
     responses = []
     pause = ConfigSlices()
-    for resource in resources:
+    for resource, first_refusal in with_first_refusals(request.resources, context):
         if pause.is_due(config.value for config in resource.configs):
             yield
-        is_duplicate = counts[resource.resource_type, resource.resource_name] > 1
-        refusal = DUPLICATE if is_duplicate else _alter(resource, context, validate_only=request.validate_only)
+        refusal = first_refusal or _alter(resource, context, validate_only=request.validate_only)
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=refusal.error if refusal else ErrorCode.NONE,
