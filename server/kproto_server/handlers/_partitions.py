@@ -90,15 +90,14 @@ def leader_error(
 ) -> ErrorCode:
     """Return why a node cannot serve a partition as its leader, or as any of its replicas (BA-74, BA-83).
 
-    ``current_leader_epoch``: the leader epoch that the client knows; -1: the client does not check it.
+    ``current_leader_epoch``: the leader epoch that the client knows; -1: the client does not check it. Only replicas
+    know the epoch.
     """
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if current_leader_epoch >= 0:
-        if current_leader_epoch < partition.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if current_leader_epoch > partition.leader_epoch:
-            return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if -1 < current_leader_epoch != partition.leader_epoch and node_id in partition.replicas:
+        is_old = current_leader_epoch < partition.leader_epoch
+        return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
     if partition.leader == node_id or (any_replica and node_id in partition.replicas):
         return ErrorCode.NONE
     return ErrorCode.NOT_LEADER_OR_FOLLOWER

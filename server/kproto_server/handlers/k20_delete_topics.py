@@ -102,11 +102,12 @@ def _zookeeper(
     if not_controller(context):
         yield from (_result(one, ErrorCode.NOT_CONTROLLER) for one in requested)
         return
+    if any(one.name is not None and one.topic_id != ZERO_UUID for one in requested):
+        yield from (_result(one, ErrorCode.INVALID_REQUEST) for one in requested)
+        return
     found = [one.find(context.cluster) for one in requested]
     for one, topic in zip(requested, found, strict=True):
-        if one.name is not None and one.topic_id != ZERO_UUID:
-            yield _result(one, ErrorCode.INVALID_REQUEST)
-        elif topic is not None:
+        if topic is not None:
             yield _delete(TopicNameOrId(topic.name, one.topic_id), topic, quota, context)
         elif one.topic_id != ZERO_UUID:
             yield _result(one, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -121,7 +122,7 @@ def _zookeeper(
 def _kraft(
     requested: list[TopicNameOrId], quota: TopicQuota, context: RequestContext
 ) -> Iterator[DeletableTopicResult]:
-    names = duplicate_counts(one.name for one in requested if one.name is not None)
+    names = duplicate_counts(one.name for one in requested if one.name is not None and one.topic_id == ZERO_UUID)
     ids = duplicate_counts(one.topic_id for one in requested if one.name is None)
     supplied = {one.topic_id for one in requested if one.name is None}
     doubly_named = set()
@@ -130,7 +131,7 @@ def _kraft(
         if one.name is not None and one.topic_id == ZERO_UUID and topic is not None and topic.topic_id in supplied:
             doubly_named.add(topic.topic_id)
     for one in dict.fromkeys(requested):
-        if one.name is None and one.topic_id in doubly_named:
+        if one.name is None and one.topic_id in doubly_named and one.topic_id not in ids:
             continue  # its name is refused below
         yield _kraft_one(one, one.name in names, one.topic_id in ids, doubly_named, quota, context)
 

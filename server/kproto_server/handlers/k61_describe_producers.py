@@ -66,16 +66,16 @@ def _topic(topic: TopicRequest, context: RequestContext, error_codes: list[int],
     return TopicResponse(name=topic.name, partitions=array_of(partition, topic.partition_indexes, is_large=is_large))
 
 
-def _led_partition(topic_name: str, index: int, context: RequestContext) -> Partition | ErrorCode:
-    """Return a partition that this node leads, or why there is none."""
+def _replica(topic_name: str, index: int, context: RequestContext) -> Partition | ErrorCode:
+    """Return a partition that this node has a replica of, or why there is none."""
     topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
-    error = leader_error(partition, context.node.node_id, UNKNOWN)
+    error = leader_error(partition, context.node.node_id, UNKNOWN, any_replica=True)
     return error if error or partition is None else partition
 
 
 def _producer_count(topic_name: str, index: int, context: RequestContext) -> int:
-    partition = _led_partition(topic_name, index, context)
+    partition = _replica(topic_name, index, context)
     try:
         return 0 if isinstance(partition, ErrorCode) else len(partition.data.producers)
     except OSError:  # the partition has an error in the response
@@ -83,7 +83,7 @@ def _producer_count(topic_name: str, index: int, context: RequestContext) -> int
 
 
 def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
-    partition = _led_partition(topic_name, index, context)
+    partition = _replica(topic_name, index, context)
     if isinstance(partition, ErrorCode):
         behavior = context.behavior(DescribeProducersBehavior)
         problem = name_problem(topic_name, context.kafka_version) if behavior.checks_names else None

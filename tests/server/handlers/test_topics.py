@@ -150,6 +150,17 @@ class TestFetch:
         response = ask(state, self.request(state, offset=1), 4)
         assert response.responses[0].partitions[0].error_code == 1
 
+    @pytest.mark.parametrize(("version", "epoch", "errors"), [(9, 0, [74, 6]), (11, 0, [74, 6]), (12, 5, [75, 6])])
+    def test_only_replicas_know_the_leader_epoch(self, version: int, epoch: int, errors: list[int]) -> None:
+        """BA-74; measured on 2.8.2 and 4.4.0."""
+        state = new_state(node_count=3)
+        partition = state.cluster.topics["t"].partitions[0]
+        partition.replicas, partition.isr, partition.leader, partition.leader_epoch = [1, 2], [1, 2], 1, 1
+        fetch = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100, current_leader_epoch=epoch)
+        request = FetchRequest(max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(fetch,)),))
+        found = [ask(state, request, version, node_id=node_id) for node_id in (2, 3)]
+        assert [one.responses[0].partitions[0].error_code for one in found] == errors
+
     def test_points_to_the_leader(self) -> None:
         """KIP-951: from v16 on, with its address."""
         state = new_state(node_count=2)
@@ -198,6 +209,25 @@ class TestDeleteTopics:
         else:
             request = DeleteTopicsRequest(topic_names=names, timeout_ms=0)
         return [result.error_code for result in ask(state, request, version).responses]
+
+    def both(self, state: BrokerState, *names: tuple[str | None, str | None]) -> list[tuple[str | None, int]]:
+        """Delete topics by name, by the id of a topic, or by both; return the names and errors in the response."""
+        ids = {name: topic.topic_id for name, topic in state.cluster.topics.items()}
+        topics = tuple(DeleteTopicState(name=name, topic_id=ids.get(of or "", bytes(16))) for name, of in names)
+        response = ask(state, DeleteTopicsRequest(topics=topics, timeout_ms=0), 6)
+        return [(result.name, int(result.error_code)) for result in response.responses]
+
+    def test_a_topic_by_name_and_id(self) -> None:
+        """BA-91; measured on 2.8.2, 3.9.2 and 4.4.0: with ZooKeeper, all topics of the request are refused."""
+        state = new_state("2.8")
+        assert self.both(state, ("t", None), ("u", "u")) == [("t", 42), ("u", 42)]
+        assert {"t", "u"} <= set(state.cluster.topics)
+        assert self.both(new_state(), ("t", None), ("u", "u")) == [("t", 0), ("u", 42)]
+        assert self.both(new_state(), ("t", None), ("t", "t")) == [("t", 0), ("t", 42)]
+
+    def test_an_id_given_twice_and_its_name(self) -> None:
+        """BA-91; measured on 4.4.0."""
+        assert self.both(new_state(), (None, "t"), (None, "t"), ("t", None)) == [(None, 42), ("t", 42)]
 
     @pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "latest"])
     def test_offsets_go_with_their_topic(self, kafka_version: str) -> None:
