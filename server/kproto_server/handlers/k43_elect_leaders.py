@@ -81,8 +81,6 @@ def _elect_all(
 
 def _error(election_type: int, context: RequestContext) -> Refusal | None:
     """Return the error of the whole request."""
-    if not_controller(context):
-        return Refusal(ErrorCode.NOT_CONTROLLER)
     if election_type in (PREFERRED, UNCLEAN):
         return None
     if not context.kafka_version.is_kraft:
@@ -105,6 +103,8 @@ def _elected(requested: Sequence[TopicPartitions], election_type: int, context: 
 
 def _elect(name: str, index: int, election_type: int, context: RequestContext) -> Refusal:
     """Elect the leader of one partition; the error of a success is NONE."""
+    if not_controller(context):
+        return Refusal(ErrorCode.NOT_CONTROLLER)
     cluster, is_kraft = context.cluster, context.kafka_version.is_kraft
     topic = cluster.topic(name)
     partition = topic.partition(index) if topic else None

@@ -101,11 +101,24 @@ def test_an_unclean_election_takes_whoever_is_up() -> None:
     assert (partition.leader, partition.isr) == (2, [2])
 
 
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_partitions_have_the_error_of_a_broker_that_is_not_the_controller(version: int) -> None:
+    """Measured on 2.8.2. Without partitions in the request all of the cluster have the error."""
+    state = new_state("2.8", node_count=2, with_offsets_topic=False)
+    for asked in (None, (TopicPartitions(topic="t", partitions=(0,)), TopicPartitions(topic="nope", partitions=(5,)))):
+        response = ask(state, ElectLeadersRequest(topic_partitions=asked), version, node_id=2)
+        assert response.error_code == 0
+        found = [
+            (result.topic, one.partition_id, one.error_code, one.error_message)
+            for result in response.replica_election_results
+            for one in result.partition_result
+        ]
+        wanted = [("t", 0), ("nope", 5)] if asked else [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
+        assert found == [(*one, 41, None) for one in wanted]
+
+
 def test_version_0_has_no_error_of_its_own() -> None:
-    state = new_state("2.4", node_count=2)
-    request = ElectLeadersRequest(topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),))
-    response = ask(state, request, 0, node_id=2)
-    assert [(one.error_code, one.partition_id) for one in response.replica_election_results[0].partition_result] == [
-        (41, 0)
-    ]
-    assert ask(state, request, 1, node_id=2).error_code == 41
+    state = new_state("2.8")
+    request = ElectLeadersRequest(election_type=7, topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),))
+    assert ask(state, request, 0).error_code == 0
+    assert ask(state, request, 1).error_code == -1

@@ -18,6 +18,7 @@ from kproto.messages.k45_alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from kproto.messages.k46_list_partition_reassignments import ListPartitionReassignmentsRequest
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import ask, new_state
 from tests.membership.in_memory_transport import InMemoryTransport
@@ -72,6 +73,11 @@ def move(version: str, replicas: tuple[int, ...], *, node_id: int = 1) -> tuple[
 def test_a_broker_that_is_not_the_controller_refuses() -> None:
     assert move("2.8", (2,), node_id=2)[0] == 41
     assert move("4.4", (2,), node_id=2) == (0, [(0, None)])
+    listed = ListPartitionReassignmentsRequest(topics=None, timeout_ms=1000)
+    assert [ask(new_state(release, node_count=2), listed, 0, node_id=2).error_code for release in ("2.8", "4.4")] == [
+        41,
+        0,
+    ]
 
 
 def test_a_move_to_a_stopped_broker_is_refused() -> None:
