@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
+INT32 = range(-(2**31), 2**31)
+INT32_DIGITS = 10
+
+
 class ResourceType(enum.IntEnum):
     """The type of a resource."""
 
@@ -47,7 +51,9 @@ def check_broker_id(name: str, context: RequestContext, *, expected: str, noun: 
 
     ``expected``: what the error message says that the broker expected, with ``{}`` for its id.
     """
-    if not (name.removeprefix("-").isdigit() and name.isascii()):
+    digits = name[1:] if name[:1] in ("-", "+") else name
+    is_short = len(digits.lstrip("0")) <= INT32_DIGITS
+    if not (digits.isdigit() and name.isascii() and is_short and int(name) in INT32):
         return Refusal(ErrorCode.INVALID_REQUEST, f"{noun} id must be an integer, but it is: {name}")
     node_id = context.node.node_id
     if int(name) != node_id:

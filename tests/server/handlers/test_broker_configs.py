@@ -341,8 +341,13 @@ def test_a_broker_changes_its_own_settings_alone(kafka_version: str) -> None:
         "Unexpected broker id, expected 1, but received 3",
     )
     assert change(state, "x", ("log.retention.ms", SET, "5")) == (42, f"{node} id must be an integer, but it is: x")
+    for large in (str(2**31), "9" * 5000):
+        returned = (42, f"{node} id must be an integer, but it is: {large}")
+        assert change(state, large, ("log.retention.ms", SET, "5")) == returned
     assert described(state, BROKER, "3", "log.retention.ms", node_id=3)[0][1] == "5"
     assert described(state, BROKER, "1", "log.retention.ms")[0][1] is None
+    assert change(state, "+1", ("log.retention.ms", SET, "5")) == (0, None)
+    assert described(state, BROKER, "1", "log.retention.ms")[0][1] == "5"
 
 
 @KAFKA_VERSIONS
