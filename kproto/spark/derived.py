@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kproto.arrow.schemas import LATEST, Table
 from kproto.spark.commands import JOBS
 from kproto.spark.inputs import AtomicInput, TablesInput
-from kproto.spark.output import ordered, parquet_as_declared
+from kproto.spark.output import ordered, parquet_as_declared, spark_path
 from kproto.spark.publish import Publication
 from kproto.spark.schemas import GROUP_EXPIRY, HOT_PARTITIONS, LAG, RATES, RETENTION_AUDIT, REWINDS, STALLED
 
@@ -83,7 +83,7 @@ def _result(source: Input, job: str, options: Namespace) -> DataFrame:
 
 def _save(rows: DataFrame, folder: Path, file: Path) -> None:
     parquet_as_declared(rows.sparkSession)
-    rows.write.option("compression", "zstd").parquet(folder.absolute().as_uri())
+    rows.write.option("compression", "zstd").parquet(spark_path(folder))
     (part,) = folder.glob("*.parquet")
     file.parent.mkdir(parents=True)
     part.rename(file)

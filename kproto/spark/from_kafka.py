@@ -26,6 +26,7 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.engine import F
 from kproto.spark.kafka import BY_CONSUMER, COLUMNS, commits_of, groups_of
 from kproto.spark.kafka_admin import read_topics
+from kproto.spark.output import spark_path
 from kproto.spark.publish import OWN
 from kproto.spark.schemas import ddl
 from kproto.spark.tables import Origin, Source, check_it_is_the_same
@@ -60,7 +61,7 @@ class Stream:
 
 def checkpoint_of(root: str) -> str:
     """Return where the stream to tables below a path or URI keeps its position."""
-    return f"{root if '://' in root else Path(root).absolute().as_uri()}/{CHECKPOINT}"
+    return f"{root if '://' in root else spark_path(Path(root))}/{CHECKPOINT}"
 
 
 def follow(

@@ -56,7 +56,7 @@ def write(rows: DataFrame, form: str, output: str | None, limit: int | None) -> 
         assert output is not None, "the command line was checked"
         target = rows if limit is None else rows.limit(limit)
         parquet_as_declared(rows.sparkSession)
-        target.write.mode("errorifexists").option("compression", "zstd").parquet(Path(output).absolute().as_uri())
+        target.write.mode("errorifexists").option("compression", "zstd").parquet(spark_path(Path(output)))
         return None
     values = _as_text(rows)
     with _opened(output) as stream:
@@ -80,6 +80,11 @@ def write_text(output: str, text: str) -> None:
 def parquet_as_declared(spark: SparkSession) -> None:
     """Set a session to write timestamps as microseconds in UTC; the default, INT96, declares neither."""
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+
+
+def spark_path(path: Path) -> str:
+    """Return a path of this machine as a URI of Hadoop, which escapes nothing: in `Path.as_uri`, a space is ``%20``."""
+    return f"file://{path.absolute()}"
 
 
 def time_text(moment: datetime) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import (
@@ -17,6 +18,7 @@ from kproto.arrow.schemas import (
     Type,
     declare,
 )
+from kproto.spark.output import spark_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,9 +60,10 @@ def select_columns(table: Table, rows: DataFrame) -> DataFrame:
     return rows.select(*(rows[column.name].cast(column.type.value).alias(column.name) for column in table.columns))
 
 
-def read_files(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
-    """Return the rows of the Parquet files below a directory; columns that a file lacks are null."""
-    return spark.read.schema(ddl(table)).parquet(folder.absolute().as_uri())
+def read_files(spark: SparkSession, table: Table, *paths: Path) -> DataFrame:
+    """Return the rows of Parquet files, or of those below a directory; columns that a file lacks are null."""
+    escaped = (re.sub(r"([{}\[\]*?\\])", r"\\\1", spark_path(path)) for path in paths)  # no globs
+    return spark.read.schema(ddl(table)).parquet(*escaped)
 
 
 COVERAGE = declare(

@@ -24,7 +24,7 @@ from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 from kproto.logs.identity import LogIdentity
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.engine import F
-from kproto.spark.output import parquet_as_declared
+from kproto.spark.output import parquet_as_declared, spark_path
 from kproto.spark.publish import Publication, TablesError
 from kproto.spark.schemas import ddl, read_files, select_columns
 from kproto.spark.source.counted import CountedRows
@@ -252,7 +252,7 @@ def compact_parquet(spark: SparkSession, root: Path) -> dict[str, int]:
         for grown in GROWING:
             small = _small_files(root / grown.name)
             if small:
-                rows = spark.read.schema(ddl(grown.table)).parquet(*(f"file://{path.absolute()}" for path in small))
+                rows = read_files(spark, grown.table, *small)
                 total_bytes = sum(path.stat().st_size for path in small)
                 _save_dated(in_large_files(grown, rows, total_bytes), publication.staged / grown.name)
             written = list((publication.staged / grown.name).rglob("*.parquet"))
@@ -311,7 +311,7 @@ def _save(grown: Growing, rows: DataFrame, folder: Path) -> None:
 
 def _save_dated(rows: DataFrame, folder: Path) -> None:
     parquet_as_declared(rows.sparkSession)
-    rows.write.option("compression", "zstd").partitionBy(DATE).parquet(folder.absolute().as_uri())
+    rows.write.option("compression", "zstd").partitionBy(DATE).parquet(spark_path(folder))
 
 
 def by_date(grown: Growing, rows: DataFrame) -> DataFrame:

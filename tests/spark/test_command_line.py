@@ -175,11 +175,12 @@ def test_jobs_return_the_same_from_tables(run: Run, run_embedded: Command, tmp_p
 
 
 def test_rows_as_parquet(run: Run, run_embedded: Command, tmp_path: Path) -> None:
-    code, out, _ = run("latest", LOGS / "2.1.1", "--format", "parquet", "-o", tmp_path / "latest")
-    assert (code, out) == (0, "")
-    table = pq.read_table(tmp_path / "latest")
-    assert table.num_rows == len(run_embedded("latest", LOGS / "2.1.1", "--format", "jsonl")[1].splitlines())
-    assert str(table.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
+    for run_job, name in ((run, "latest ä%20[1]"), (run_embedded, "embedded ä%20[1]")):
+        code, out, _ = run_job("latest", LOGS / "2.1.1", "--format", "parquet", "-o", tmp_path / name)
+        assert (code, out) == (0, "")
+        table = pq.read_table(tmp_path / name)
+        assert table.num_rows == len(run_embedded("latest", LOGS / "2.1.1", "--format", "jsonl")[1].splitlines())
+        assert str(table.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
 
 
 def test_versions_over_reports(run_embedded: Command, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_the_connector_reads_topics_and_the_offsets_topic(tmp_path: Path, monkey
     use_in_commands(monkeypatch, tmp_path / "conf")
     none, login = tmp_path / "none.properties", tmp_path / "login.properties"
     none.write_text("")
-    ours_dir, tables, certificates = tmp_path / "kproto", tmp_path / "tables", tmp_path / "tls"
+    ours_dir, tables, certificates = tmp_path / "kproto", tmp_path / "tables of eu", tmp_path / "tls"
     login.write_text(LOGIN_OF_JAVA.format(ca=certificates / "ca.pem"))
     secured = ("--tls", "auto", "--tls-dir", str(certificates), "--sasl", "PLAIN", "--user", "spark:secret")
     flags = ("--port", "0", "--data-dir", str(ours_dir), *secured)

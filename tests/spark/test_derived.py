@@ -69,30 +69,31 @@ def assert_results(log: Rows, root: Path, request: pytest.FixtureRequest) -> Non
 def test_each_table_has_the_result_of_its_job_after_every_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    root = tmp_path / "a b=ä%20[c]"
     made = Log(spark)
     commits = [settled(row) for row in made.commits]
     groups = [group(1000 + number, "orders", number, number % 2, seconds=number * 4_000) for number in range(4)]
     half = Rows(commits[:250], groups[:2], [row for row in made.batches if row["max_ts"] < at(9_000)])
     whole = Rows(commits, groups, made.batches)
-    tables.write_parquet(spark, source(half.frames(spark)), tmp_path)
+    tables.write_parquet(spark, source(half.frames(spark)), root)
     monkeypatch.setattr(derived, "DERIVED", {job: DERIVED[job] for job in FEW})
-    first = derive_parquet(spark, tmp_path, OPTIONS)
+    first = derive_parquet(spark, root, OPTIONS)
     assert all(first.values())
-    assert derive_parquet(spark, tmp_path, OPTIONS) == first
-    assert_results(half, tmp_path, request)
-    rates = file_of(tmp_path, RATES)
+    assert derive_parquet(spark, root, OPTIONS) == first
+    assert_results(half, root, request)
+    rates = file_of(root, RATES)
     before = rates.read_bytes()
     assert pq.ParquetFile(rates).metadata.row_group(0).column(0).compression == "ZSTD"
 
     # The next run dies after it replaced the tables before this one, by name; the run after it finishes.
-    tables.write_parquet(spark, source(whole.frames(spark)), tmp_path)
+    tables.write_parquet(spark, source(whole.frames(spark)), root)
     names = sorted(table.name for table in derived.DERIVED.values())
     steps = Steps(monkeypatch)
     steps.die_at(BEFORE_A_RENAME + 2 * names.index(RATES.name) + 1)
     with pytest.raises(Died):
-        derive_parquet(spark, tmp_path, OPTIONS)
+        derive_parquet(spark, root, OPTIONS)
     assert rates.read_bytes() == before
     steps.die_at(-1)
-    tables.write_parquet(spark, source(whole.frames(spark)), tmp_path)
+    tables.write_parquet(spark, source(whole.frames(spark)), root)
     assert rates.read_bytes() != before
-    assert_results(whole, tmp_path, request)
+    assert_results(whole, root, request)

@@ -42,30 +42,36 @@ def settled(row: Row) -> Row:
     return row | {"txn_state": "committed"} if row["txn_state"] == "pending" else row
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory whose name URIs escape, and globs read in another way."""
+    return tmp_path / "a b=ä%20+[c]{d,e}*"
+
+
 def assert_tables(spark: SparkSession, root: Path, whole: Frames) -> None:
     for table in (COMMITS, GROUP_METADATA, LOG_BATCHES):
         assertDataFrameEqual(tables.read(spark, root, table), whole[table.name])
 
 
-def test_a_run_adds_new_rows_and_a_second_run_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_adds_new_rows_and_a_second_run_nothing(spark: SparkSession, root: Path) -> None:
     log = Log(spark)
     groups = [group(1000 + number, "orders", number, 2, seconds=number * 40_000) for number in range(4)]
     everything = [settled(row) for row in log.commits]
     half = frames(spark, everything[:300], groups[:2], [row for row in log.batches if row["max_ts"] < at(10_000)])
-    added = tables.write_parquet(spark, source(half), tmp_path)
+    added = tables.write_parquet(spark, source(half), root)
     assert (added["commits"].rows, added["group_metadata"].rows) == (300, 2)
-    assert_tables(spark, tmp_path, half)
+    assert_tables(spark, root, half)
 
     # One segment was deleted, others are new.
     later = frames(spark, everything[100:], groups, log.batches)
-    added = tables.write_parquet(spark, source(later), tmp_path)
+    added = tables.write_parquet(spark, source(later), root)
     assert (added["commits"].rows, added["group_metadata"].rows, added["commits"].waiting) == (200, 2, 0)
     whole = frames(spark, everything, groups, log.batches)
-    assert_tables(spark, tmp_path, whole)
+    assert_tables(spark, root, whole)
 
-    before = sorted(tmp_path.rglob("*.parquet"))
-    assert all(kind.rows == 0 for kind in tables.write_parquet(spark, source(later), tmp_path).values())
-    assert sorted(tmp_path.rglob("*.parquet")) == before
+    before = sorted(root.rglob("*.parquet"))
+    assert all(kind.rows == 0 for kind in tables.write_parquet(spark, source(later), root).values())
+    assert sorted(root.rglob("*.parquet")) == before
     assert {path.parent.name for path in before if "group_metadata" in path.parts} == {
         "date=2026-11-21",
         "date=2026-11-22",
@@ -73,21 +79,21 @@ def test_a_run_adds_new_rows_and_a_second_run_nothing(spark: SparkSession, tmp_p
     assert pq.ParquetFile(before[0]).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_commits_wait_for_the_end_of_a_transaction(spark: SparkSession, tmp_path: Path) -> None:
+def test_commits_wait_for_the_end_of_a_transaction(spark: SparkSession, root: Path) -> None:
     rows = [
         commit(0, "g", "t", 0, 1),
         commit(1, "g", "t", 0, 2, txn="pending"),
         commit(2, "g", "t", 0, 3),
         commit(0, "h", "t", 0, 1, log_partition=1),
     ]
-    added = tables.write_parquet(spark, source(frames(spark, rows, [], [])), tmp_path)
+    added = tables.write_parquet(spark, source(frames(spark, rows, [], [])), root)
     assert (added["commits"].rows, added["commits"].waiting) == (2, 2)
-    assert not (Publication(tmp_path).scratch).exists()
+    assert not (Publication(root).scratch).exists()
 
     ended = [settled(row) for row in rows]
-    added = tables.write_parquet(spark, source(frames(spark, ended, [], [])), tmp_path)
+    added = tables.write_parquet(spark, source(frames(spark, ended, [], [])), root)
     assert (added["commits"].rows, added["commits"].waiting) == (2, 0)
-    assert_tables(spark, tmp_path, frames(spark, ended, [], []))
+    assert_tables(spark, root, frames(spark, ended, [], []))
 
 
 def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,23 +107,23 @@ def test_a_directory_without_tables_is_refused(spark: SparkSession, tmp_path: Pa
         tables.read(spark, tmp_path, COMMITS)
 
 
-def test_small_files_become_one_and_a_later_version_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_small_files_become_one_and_a_later_version_reads_them(spark: SparkSession, root: Path) -> None:
     rows = [commit(number, "g", "t", 0, number) for number in range(4)]
     for count in (1, 2, 4):
-        tables.write_parquet(spark, source(frames(spark, rows[:count], [], [])), tmp_path)
-    assert len(list((tmp_path / "commits").rglob("*.parquet"))) == 3
-    fewer = tables.compact_parquet(spark, tmp_path)
+        tables.write_parquet(spark, source(frames(spark, rows[:count], [], [])), root)
+    assert len(list((root / "commits").rglob("*.parquet"))) == 3
+    fewer = tables.compact_parquet(spark, root)
     assert fewer == {"commits": 2, "group_metadata": 0, "log_batches": 0}
-    (file,) = (tmp_path / "commits").rglob("*.parquet")
+    (file,) = (root / "commits").rglob("*.parquet")
     assert "_kproto" not in file.parts
-    assert_tables(spark, tmp_path, frames(spark, rows, [], []))
-    assert tables.write_parquet(spark, source(frames(spark, rows, [], [])), tmp_path)["commits"].rows == 0
+    assert_tables(spark, root, frames(spark, rows, [], []))
+    assert tables.write_parquet(spark, source(frames(spark, rows, [], [])), root)["commits"].rows == 0
 
     later = replace(COMMITS, columns=(*COMMITS.columns, Column("reason", Type.STRING, "of a later version")))
-    found = [tables.read(spark, tmp_path, later).select("log_offset", "reason").toArrow().to_pylist()]
+    found = [tables.read(spark, root, later).select("log_offset", "reason").toArrow().to_pylist()]
     session: Any = EmbeddedSession()
     with using(EMBEDDED):
-        found.append(tables.read(session, tmp_path, later).select("log_offset", "reason").toArrow().to_pylist())
+        found.append(tables.read(session, root, later).select("log_offset", "reason").toArrow().to_pylist())
     session.stop()
     for of_engine in found:
         by_offset = sorted(of_engine, key=lambda row: int(row["log_offset"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from contextlib import ExitStack
 from itertools import count
@@ -120,8 +121,12 @@ class Reader:
         return self._session.of_arrow(pa.Table.from_batches(rows_of(ranges, options), schema=options.arrow_schema))
 
     def parquet(self, uri: str) -> DataFrame:
-        """Read the columns of the schema from all files below a directory; those that a file lacks are null."""
-        paths = literal(f"{local_path(uri)}/**/*.parquet")
+        """Read the columns of the schema from all files below a directory; those that a file lacks are null.
+
+        A backslash stands before what would be a pattern.
+        """
+        folder = local_path(re.sub(r"\\(.)", r"\1", uri))
+        paths = literal(f"{glob.escape(str(folder))}/**/*.parquet")
         files = f"read_parquet({paths}, hive_partitioning = false, union_by_name = true)"
         there = self._session.to_arrow(f"SELECT * FROM {files} LIMIT 0").column_names
         cast = (
