@@ -15,10 +15,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kproto.records.control import ControlType
 from kproto.spark import one_line
+from kproto.spark.source.options import read_options
+from kproto.spark.source.stream import DataLoss, KprotoStreamReader
+from kproto.spark.source.task import Task
 from tests.arrow.living_log import LivingLog
 from tests.spark.stream_child import start
 
@@ -106,6 +110,15 @@ def test_micro_batches_have_the_size_of_the_option(spark: SparkSession, log: Liv
         ]
 
 
+def test_a_micro_batch_of_fewer_offsets_than_partitions(tmp_path: Path) -> None:
+    for number in range(4):
+        LivingLog(tmp_path / f"__consumer_offsets-{number}").filled(1, batches=number)
+    reader = KprotoStreamReader(read_options({"path": str(tmp_path)}))
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadMaxRows(2)) == {"0": 0, "1": 0, "2": 1, "3": 1}
+    assert reader.latestOffset(start, ReadMaxRows(30)) == {"0": 0, "1": 5, "2": 10, "3": 15}
+
+
 def test_records_deleted_unread_end_the_stream_unless_allowed(spark: SparkSession, log: LivingLog) -> None:
     log.filled(3)
     first = json.dumps({"7": 10})
@@ -116,6 +129,59 @@ def test_records_deleted_unread_end_the_stream_unless_allowed(spark: SparkSessio
         assert "failOnDataLoss" in (one_line(caught.value) or "")
     with streamed(spark, log.directory.parent, startingOffsets=first, failOnDataLoss="false") as stream:
         assert stream.offsets() == list(range(30, 90))
+
+
+def test_a_log_that_became_shorter_ends_the_stream_unless_allowed(
+    spark: SparkSession, log: LivingLog, tmp_path: Path
+) -> None:
+    log.filled(2)
+    shorter = LivingLog(tmp_path / "again" / log.directory.name).filled(1, batches=4)
+    path = log.directory.parent
+    first = json.dumps({"7": 60})
+    with streamed(spark, path) as stream, streamed(spark, path, failOnDataLoss="false") as going_on:
+        assert stream.offsets() == going_on.offsets() == list(range(60))
+        shorter.path(0).replace(log.path(0))
+        log.path(30).unlink()
+        log.newest, log.next_offset = 0, 40
+        for running in (stream, Streamed(spark, path, startingOffsets=first)):
+            with pytest.raises(Exception, match="partition 7 ends at offset 40, but was read up to 60"):
+                running.offsets()
+        assert going_on.offsets() == list(range(60))
+        log.append()
+        assert going_on.offsets() == sorted([*range(60), *range(40, 50)])
+
+
+def test_a_stream_can_start_behind_an_open_transaction(spark: SparkSession, log: LivingLog) -> None:
+    log.append(producer_id=1)
+    log.append()
+    log.append()
+    reader = spark.readStream.format("kproto").option("startingOffsets", json.dumps({"7": 20}))
+    writer = reader.load(str(log.directory.parent)).writeStream.format("memory").queryName(next(NAMES))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert [row.log_offset for row in spark.table(query.name).collect()] == list(range(20, 30))
+
+
+def test_trigger_available_now_reads_nothing_before_the_position(log: LivingLog) -> None:
+    log.filled(2)
+    log.path(0).write_bytes(bytes(100))  # would not be a batch
+    reader = KprotoStreamReader(read_options({"path": str(log.directory.parent)}))
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset({"7": 40}, ReadAllAvailable()) == {"7": 60}
+    log.append()
+    assert reader.latestOffset({"7": 60}, ReadAllAvailable()) == {"7": 60}
+
+
+def test_a_batch_whose_partition_is_gone_ends_the_stream_unless_allowed(log: LivingLog) -> None:
+    LivingLog(log.directory.with_name("__consumer_offsets-8")).append()
+    log.directory.rename(log.directory.with_name("unmounted"))
+    options = {"path": str(log.directory.parent)}
+    start, end = {"7": 0, "8": 0}, {"7": 30, "8": 10}
+    with pytest.raises(DataLoss, match="partition 7 is not there, but was to be read from 0 to 30"):
+        KprotoStreamReader(read_options(options)).partitions(start, end)
+    (task,) = KprotoStreamReader(read_options(options | {"failOnDataLoss": "false"})).partitions(start, end)
+    assert isinstance(task, Task)
+    assert [one.partition.number for one in task.ranges] == [8]
 
 
 def test_a_stream_can_start_at_the_end(spark: SparkSession, log: LivingLog) -> None:

@@ -102,7 +102,8 @@ class Options:
     read_committed isolation, so that each row has its final txn_state. emit: rows are returned at once, and a pending
     one never again with its final state."""
     fail_on_data_loss: bool = True
-    """For streams: whether the query fails when offsets that it has not read are gone. false: it goes on."""
+    """For streams: whether the query fails when offsets that it has not read are gone. false: it goes on; at
+    the new end of a log that became shorter."""
     max_offsets_per_trigger: int | None = None
     """For streams: the most offsets that a micro-batch covers, over all partitions."""
     scan: Scan | None = None

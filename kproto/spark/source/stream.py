@@ -5,8 +5,8 @@ cleaner and retention move bytes. Spark stores the end of each micro-batch befor
 again with the same ends. The same offsets give the same rows, however the segments were cut meanwhile. Records that the
 cleaner removed between two runs are missing from the second one, as they are for a consumer.
 
-An end is always the end of a batch, and never after the first record of an open transaction. A row is therefore read
-once, in its final state. Offsets are the only state that is stored; everything else is found in the log again.
+An end is never after the first record of an open transaction. A row is therefore read once, in its final state. Offsets
+are the only state that is stored; everything else is found in the log again.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise OptionError(f"option endingOffsets: {reason}")
         self.options = options
         self._tails: dict[str, LogTail] = {}
+        self._is_bounded = False
+        """Whether the trigger is Trigger.AvailableNow."""
         self._target: Offsets | None = None
-        """The end for Trigger.AvailableNow."""
+        """The end of the query with that trigger, from its first micro-batch on."""
 
     def initialOffset(self) -> Offsets:
         """Return the position of a new query.
@@ -82,6 +84,8 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLoss: the log ends before the stream's position, unless ``failOnDataLoss`` is false.
         """
         ends = self._ends(start) if self._target is None else {**start, **self._target}
+        if self._is_bounded:
+            self._target = dict(ends)
         for key, offset in start.items():
             if ends.get(key, 0) < offset:
                 self._lost(f"partition {key} ends at offset {ends.get(key)}, but was read up to {offset}")
@@ -93,8 +97,8 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the current end of the log as the end of the query."""
-        self._target = self._ends({})
+        """Have the next `latestOffset` fix the end of the query: it knows from where on to look for the end."""
+        self._is_bounded = True
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         """Return the tasks of a micro-batch.
@@ -103,8 +107,11 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLoss: offsets of it were deleted unread, unless ``failOnDataLoss`` is false.
         """
         parts: list[Part] = []
-        for partition in self._partitions():
-            key = key_of(partition)
+        found = {key_of(partition): partition for partition in self._partitions()}
+        for key in end.keys() - found.keys():
+            if start.get(key, 0) < end[key]:
+                self._lost(f"partition {key} is not there, but was to be read from {start.get(key, 0)} to {end[key]}")
+        for key, partition in found.items():
             wanted = OffsetRange(partition, start.get(key, 0), end.get(key, 0))
             if wanted.end_offset is None or wanted.start_offset >= wanted.end_offset:
                 continue
@@ -148,12 +155,16 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _limited(start: Offsets, ends: Offsets, limit: int) -> Offsets:
-    """Return ends that cover about ``limit`` offsets, shared in proportion to what each partition has left."""
+    """Return ends that cover at most ``limit`` offsets, shared in proportion to what each partition has left."""
     left = {key: end - start.get(key, 0) for key, end in ends.items()}
     total = sum(max(0, count) for count in left.values())
     if total <= limit:
         return ends
-    return {
-        key: ends[key] if count <= 0 else start.get(key, 0) + max(1, count * limit // total)
-        for key, count in left.items()
-    }
+    limited = dict(ends)
+    unshared = limit
+    for key, count in sorted(left.items(), key=lambda item: -item[1]):  # the others will have more left than these
+        if count > 0:
+            share = min(unshared, max(1, count * limit // total))
+            limited[key] = start.get(key, 0) + share
+            unshared -= share
+    return limited

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.logs.ranges import OffsetRange, RangeBlocks
+from kproto.logs.ranges import OffsetRange, RangeBlocks, log_end
 from kproto.logs.transactions import TransactionalBatch, transactional_events
 
 if TYPE_CHECKING:
@@ -60,3 +60,7 @@ class LogTail:
                 else:
                     self._open.pop(event.producer_id, None)
         self._next_offset, self._resume = blocks.next_offset, blocks.end
+        # Nothing new: the log may have been truncated, or created again.
+        if blocks.first_offset is None and (end := log_end(partition)) < self._next_offset:
+            self._next_offset, self._resume = end, None
+            self._open.clear()
