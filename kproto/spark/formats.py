@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import NoLog
-from kproto.logs.locations import is_remote
+from kproto.logs.locations import is_remote, local_path
 from kproto.logs.remote import UnknownStore
 from kproto.spark.atomic_tables import has_remote_tables, has_tables
 from kproto.spark.delta import DeltaTables
 from kproto.spark.iceberg import IcebergTables
+from kproto.spark.publish import Publication, TablesError
 from kproto.spark.store_tables import StoreTables
 
 if TYPE_CHECKING:
@@ -60,18 +61,32 @@ def open_tables(spark: SparkSession, root: str) -> AtomicTables | None:
         NoLog: fsspec does not know the scheme, and Spark finds no tables, or cannot read from there.
         MissingPackage, StoreError: as `atomic_format`.
     """
-    try:
-        name = atomic_format(root)
-    except UnknownStore:
-        found = (name for name, tables in ATOMIC.items() if has_remote_tables(spark, root, tables.metadata_folder))
-        name = next(found, None)
-        if name is None:
-            raise NoLog(f"{root}: no tables") from None
+    name, is_known = _format_at(spark, root)
+    if name is None and not is_known:
+        raise NoLog(f"{root}: no tables")
     return None if name is None else _LISTED[name](spark, root)
 
 
+def _format_at(spark: SparkSession, root: str) -> tuple[str | None, bool]:
+    """Return what `atomic_format` does, and whether fsspec knows the scheme; for other schemes, Spark looks."""
+    try:
+        return atomic_format(root), True
+    except UnknownStore:
+        found = (name for name, tables in ATOMIC.items() if has_remote_tables(spark, root, tables.metadata_folder))
+        return next(found, None), False
+
+
 def tables_to_write(spark: SparkSession, root: str, form: str) -> AtomicTables | None:
-    """Return the tables of a format at a path or URI, which may not exist; None: Parquet of this machine."""
+    """Return the tables of a format at a path or URI, which may not exist; None: Parquet of this machine.
+
+    Raises:
+        TablesError: there are tables of another format. Parquet readers would count the files of both.
+        NoLog, MissingPackage, StoreError: as `open_tables`.
+    """
+    is_local_parquet = not is_remote(root) and Publication(local_path(root)).exists()
+    there = PARQUET if is_local_parquet else _format_at(spark, root)[0]
+    if there not in (None, form):
+        raise TablesError(f"{root}: has tables in the format {there}: those in {form} need another directory")
     if form == PARQUET:
         return StoreTables(spark, root) if is_remote(root) else None
     return ATOMIC[form](spark, root)

@@ -18,6 +18,8 @@ from pyspark.sql import SparkSession
 from kproto.spark import cli
 from kproto.spark.atomic_tables import has_remote_tables
 from kproto.spark.commands import JOBS
+from kproto.spark.formats import tables_to_write
+from kproto.spark.publish import Publication, TablesError
 from tests.commandline.commands import kproto
 from tests.fixture_files import FIXTURES, offsets_log
 from tests.spark.scans import Command, Run
@@ -172,6 +174,17 @@ def test_jobs_return_the_same_from_tables(run: Run, run_embedded: Command, tmp_p
         from_tables = run_job(job, tables, "--format", "jsonl")
         assert from_log[:2] == from_tables[:2]
         assert from_log[1]
+
+
+def test_tables_of_two_formats_need_two_directories(run: Run, spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "delta" / "commits" / "_delta_log").mkdir(parents=True)
+    code, _, err = run("tables", LOGS / "2.1.1", "-o", tmp_path / "delta")
+    reason = "has tables in the format delta: those in parquet need another directory"
+    assert (code, err) == (2, f"kproto.spark: {tmp_path / 'delta'}: {reason}\n")
+    with Publication(tmp_path / "parquet").writing():
+        Publication(tmp_path / "parquet").publish({})
+    with pytest.raises(TablesError, match="has tables in the format parquet: those in iceberg need another directory"):
+        tables_to_write(spark, str(tmp_path / "parquet"), "iceberg")
 
 
 def test_rows_as_parquet(run: Run, run_embedded: Command, tmp_path: Path) -> None:
