@@ -176,6 +176,13 @@ def test_jobs_return_the_same_from_tables(run: Run, run_embedded: Command, tmp_p
         assert from_log[1]
 
 
+def test_tables_of_a_partition_by_another_name(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "latest").symlink_to(LOGS / "2.1.1" / "__consumer_offsets-0")
+    for is_first in (True, False):
+        code, _, err = run("tables", tmp_path / "latest", "-o", tmp_path / "tables")
+        assert (code, err.count(": 0 rows added") == 3) == (0, not is_first), err
+
+
 def test_tables_of_two_formats_need_two_directories(run: Run, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "delta" / "commits" / "_delta_log").mkdir(parents=True)
     code, _, err = run("tables", LOGS / "2.1.1", "-o", tmp_path / "delta")

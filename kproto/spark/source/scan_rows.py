@@ -135,7 +135,8 @@ def _of_groups(rows: pa.RecordBatch | None, scan: Scan) -> pa.RecordBatch:
 
 def _new(table: Table, rows: pa.RecordBatch, wanted: OffsetRange, scan: Scan) -> Found:
     """Yield the rows after the offset up to which they are left out."""
-    mark = scan.after.get(table.name, {}).get(wanted.partition.path.name)
+    partition = wanted.partition  # its directory may have another name
+    mark = scan.after.get(table.name, {}).get(f"{partition.topic}-{partition.number}")
     if mark is not None:
         rows = rows.filter(pc.greater(rows[POSITIONS[table.name]], mark))
     if len(rows):
