@@ -56,7 +56,7 @@ class RangeBlocks:
         self.first_offset: int | None = None
         """The first offset of the first batch read; of a message set, its last."""
         self.size: int = 0
-        """Bytes of the blocks read. The first and last block may hold batches outside of the range."""
+        """Bytes of the batches read."""
         self.torn: TornTail | None = None
         self.end = resume
         self._wanted = wanted
@@ -129,9 +129,10 @@ class RangeBlocks:
         for block in blocks:
             after = last_offset(block.data, block.starts[-1]) + 1
             if after > self.next_offset:
+                start = _start_from(block, self.next_offset)
                 if self.first_offset is None:
-                    self.first_offset = first_offset_from(block, self.next_offset)
-                self.size += block.size
+                    self.first_offset = first_offset(block.data, start)
+                self.size += block.size - start
                 yield block
                 self.next_offset = after
         self.torn = blocks.torn
@@ -156,6 +157,6 @@ def log_end(partition: PartitionDirectory) -> int:
     return max([blocks.next_offset, *(segment.base_offset for segment in partition.segments()[-1:])])
 
 
-def first_offset_from(block: Block, offset: int) -> int:
-    """Return the first offset of the batch that holds ``offset`` or follows it."""
-    return next(first_offset(block.data, start) for start in block.starts if last_offset(block.data, start) >= offset)
+def _start_from(block: Block, offset: int) -> int:
+    """Return the position in a block of the batch that holds ``offset`` or follows it."""
+    return next(start for start in block.starts if last_offset(block.data, start) >= offset)

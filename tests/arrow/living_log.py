@@ -39,7 +39,8 @@ class LivingLog:
         """Append a batch, or its first ``size`` bytes."""
         records = [Record(COMMIT_KEY, COMMIT_VALUE, (), NOW, self.next_offset + n) for n in range(BATCH_RECORDS)]
         flags = TRANSACTIONAL if producer_id >= 0 else 0
-        self._write(build_record_batch(records, producer_id=producer_id, flags=flags)[:size])
+        data = build_record_batch(records, producer_id=producer_id, flags=flags)[:size]
+        self._write(data, self.next_offset + BATCH_RECORDS - 1)
         self.next_offset += 0 if size else BATCH_RECORDS
 
     def end(self, producer_id: int, outcome: ControlType) -> None:
@@ -52,18 +53,17 @@ class LivingLog:
             coordinator_epoch=0,
             partition_leader_epoch=0,
         )
-        self._write(marker)
+        self._write(marker, self.next_offset)
         self.next_offset += 1
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, last_offset: int) -> None:
         with self.path(self.newest).open("ab") as file:
             position = file.tell()
             file.write(data)
-        if len(data) > 61:
-            entry = (self.next_offset - self.newest).to_bytes(4, "big") + position.to_bytes(4, "big")
-            if entry != bytes(8):
-                with self.path(self.newest).with_suffix(".index").open("ab") as file:
-                    file.write(entry)
+        if len(data) > 61 and position:
+            entry = (last_offset - self.newest).to_bytes(4, "big") + position.to_bytes(4, "big")
+            with self.path(self.newest).with_suffix(".index").open("ab") as file:
+                file.write(entry)
 
     def truncate(self, size: int) -> None:
         """Truncate the newest segment to ``size`` bytes; if negative, by that many."""

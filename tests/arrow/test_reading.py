@@ -187,13 +187,13 @@ def test_no_position_is_that_of_a_batch_with_an_impossible_size(log: LivingLog, 
     log.filled(1, batches=2)
     (segment,) = log.partition.segments()
     with open_file(segment.path) as file:
-        position = position_of(segment, file, 15)
+        position = position_of(segment, file, 19)
     assert position > 0
     damaged = bytearray(log.path(0).read_bytes())
     damaged[position + 8 : position + 12] = size.to_bytes(4, "big", signed=True)
     log.path(0).write_bytes(damaged)
     with open_file(segment.path) as file:
-        assert position_of(segment, file, 15) == 0
+        assert position_of(segment, file, 19) == 0
 
 
 def test_an_index_from_before_cleaning_is_not_trusted(log: LivingLog) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kproto.arrow.decoding import View
+from kproto.arrow.reading import RangeReader
 from kproto.logs.ranges import OffsetRange
 from kproto.records.control import ControlType
 from kproto.spark.source.batch import KprotoReader
@@ -42,6 +44,14 @@ def test_the_stable_end_is_before_the_first_open_transaction(log: LivingLog) -> 
     assert LogTail(log.partition, 10).end(stable=True) == 32
 
 
+def counted(wanted: OffsetRange) -> tuple[int, int]:
+    """Return the batches and the bytes of a range."""
+    reader = RangeReader(wanted, View.NOTHING)
+    for _ in reader:
+        pass
+    return reader.counts.batches, reader.blocks.size
+
+
 def test_parts_cover_a_range_once_and_have_about_equal_size(log: LivingLog) -> None:
     log.filled(3, batches=40)
     size = log.path(0).stat().st_size
@@ -49,6 +59,9 @@ def test_parts_cover_a_range_once_and_have_about_equal_size(log: LivingLog) -> N
         parts = list(parts_of(OffsetRange(log.partition, start, end), size // 4))
         found = [offset for part in parts for offset in log.all_offsets(*part.range[1:])]
         assert found == list(range(start, end or 1200))
+        read = [counted(part.range) for part in parts]
+        assert tuple(map(sum, zip(*read, strict=True))) == counted(OffsetRange(log.partition, start, end))
+    assert counted(OffsetRange(log.partition, 15, 777)) == (77, 77 * size // 40)
     assert len(list(parts_of(OffsetRange(log.partition, 0, None), size // 4))) >= 9
     assert all(part.size <= size * 3 // 5 for part in parts_of(OffsetRange(log.partition, 0, None), size // 4))
 

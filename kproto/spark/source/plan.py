@@ -124,6 +124,7 @@ def _parts_of_segment(segment: SegmentFile, wanted: OffsetRange, part_size: int)
             cut = index.last_up_to(position + part_size, column=1)
             if cut is None or cut[1] <= position or cut[0] <= start:
                 break
-            yield Part(wanted._replace(start_offset=start, end_offset=cut[0]), cut[1] - position)
-            start, position = cut
+            after = cut[0] + 1  # an entry has the last offset of its batch: no batch is in two parts
+            yield Part(wanted._replace(start_offset=start, end_offset=after), cut[1] - position)
+            start, position = after, cut[1]
     yield Part(wanted._replace(start_offset=start), max(0, size - position))
