@@ -75,6 +75,7 @@ def test_events_of_groups(either: SparkSession) -> None:
 
 def test_a_partition_without_commits(either: SparkSession) -> None:
     rows = [batch("__consumer_offsets", 4, 0, 3, size=300), batch("t", 0, 0, 3)]
+    rows.append(batch("__consumer_offsets", 5, 0, 0, size=0))  # an empty log
     found = jobs.hot_partitions(frame(either, COMMITS, []), frame(either, LOG_BATCHES, rows))
     assert_rows(found, HOT_PARTITIONS, [(4, 0, 300, None, 0, None, None)])
 

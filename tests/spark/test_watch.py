@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from kproto.records.coordinator import encode_value
+from kproto.records.offset_records import OffsetCommitValue
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto.spark import cli
 from kproto.spark.engine import SPARK, using
 from kproto.spark.watch import RulesError, read_rules
 from tests.fixture_files import offsets_log
-from tests.inspect.logs import commit, partition_folder
+from tests.inspect.logs import NOW, commit, partition_folder
 from tests.spark.scans import Run
 
 RETENTIONS = offsets_log("requested-retentions", "2.0.1")
@@ -82,8 +84,15 @@ def test_timestamps_beyond_the_last_year(tmp_path: Path, capsys: pytest.CaptureF
     assert watch(tmp_path, None, tmp_path, "--format", "json") == 1
     assert json.loads(capsys.readouterr().out)["log_end"].startswith("9999-12-31T23:59:59")
     page = tmp_path / "page.html"
-    assert cli.main(["report", str(tmp_path), "--engine", "embedded", "-o", str(page)]) == 0
-    assert "9999-12-31" in page.read_text()
+    value = OffsetCommitValue(offset=0, metadata="", commit_timestamp=2**62, expire_timestamp=2**62)
+    expires = Record(commit(0).key, encode_value(value, 1), timestamp=NOW, offset=0)
+    empty = Record(commit(1).key, encode_value(value, 3), timestamp=NOW, offset=1)
+    partition_folder(tmp_path / "deadlines", {0: build_record_batch([expires]) + build_record_batch([empty])})
+    for log in (tmp_path, tmp_path / "deadlines"):
+        for version in ("2.0", "4.4"):
+            words = ["report", str(log), "--engine", "embedded", "--kafka-version", version, "-o", str(page)]
+            assert cli.main(words) == 0
+            assert "9999-12-31" in page.read_text()
 
 
 def test_standard_output_is_closed_or_lacks_characters(

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from kproto.spark.engine import F
 from kproto.spark.jobs.common import KEY
 from kproto.spark.jobs.latest import latest
+from kproto.spark.times import LAST
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,7 +73,7 @@ def bases(commits: DataFrame, group_metadata: DataFrame, *, kafka_version: str =
 
 
 def deadline(retention_minutes: int, *, overrides: bool = True) -> Column:
-    """Return a column over `bases`: the deadline under an offsets.retention.minutes; null: none.
+    """Return a column over `bases`: the deadline under an offsets.retention.minutes, at most `LAST`; null: none.
 
     Args:
         overrides: whether an expire timestamp of its own is the deadline of an offset.
@@ -80,7 +81,8 @@ def deadline(retention_minutes: int, *, overrides: bool = True) -> Column:
     basis = F.col("basis" if overrides else "own_basis")
     retention = F.make_interval(mins=F.lit(retention_minutes))
     end = F.when(basis == "override", F.col("expire_ts") + F.col("grace"))
-    return end.when(basis.isin(*BY_SETTING), F.col("base") + retention + F.col("grace"))
+    end = end.when(basis.isin(*BY_SETTING), F.col("base") + retention + F.col("grace"))
+    return F.when(end > F.lit(LAST), F.lit(LAST)).otherwise(end)
 
 
 def group_states(group_metadata: DataFrame) -> DataFrame:

@@ -42,8 +42,9 @@ def hot_partitions(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
             F.max("group_commits").alias("top_commits"),
         )
     )
+    is_batch = F.col("bytes").isNull() | (F.col("bytes") > 0)  # the row of an empty log has no bytes
     sizes = (
-        log_batches.where(F.col("topic") == OFFSETS_TOPIC)
+        log_batches.where((F.col("topic") == OFFSETS_TOPIC) & is_batch)
         .groupBy(F.col("partition").alias("log_partition"))
         .agg(F.sum("bytes").alias("bytes"))
     )
