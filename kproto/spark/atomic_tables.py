@@ -130,7 +130,7 @@ class AtomicTables(ABC):
         check_it_is_the_same(source, before.marks, self.root, before.origin.identity)
         added = {}
         for grown in GROWING:
-            rows, waiting = later(self.spark, grown, source, before.marks[grown.name]), 0
+            rows, waiting = later(grown, source, before.marks[grown.name]), 0
             if grown.table is COMMITS:
                 rows, waiting = _settled(self.spark, rows, source.ends)
             origin = source.origin.after(before.origin, waiting=waiting)

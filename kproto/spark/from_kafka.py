@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
+from kproto.arrow.schemas import COMMITS, LOG_BATCHES
 from kproto.logs.identity import LogIdentity
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.engine import F
@@ -29,7 +29,7 @@ from kproto.spark.kafka_admin import read_topics
 from kproto.spark.output import spark_path
 from kproto.spark.publish import OWN
 from kproto.spark.schemas import ddl
-from kproto.spark.tables import Origin, Source, check_it_is_the_same
+from kproto.spark.tables import BATCHES, Origin, Source, check_it_is_the_same, rows_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,9 +81,9 @@ def follow(
         BadKey, BadValue: a record is malformed.
     """
     topics = read_topics(spark, stream.settings)
-    check_it_is_the_same(_source(topics, {}), marks, root, before.identity)
     spark.conf.set(BY_CONSUMER, "true")
     rows = _read(spark, stream, topics)
+    check_it_is_the_same(source_of(topics, rows), marks, root, before.identity)
 
     def add(batch: DataFrame, _number: int) -> None:
         kept = batch.persist()
@@ -124,19 +124,11 @@ def _read(spark: SparkSession, stream: Stream, topics: ClusterTopics) -> DataFra
 
 def source_of(topics: ClusterTopics, batch: DataFrame) -> Source:
     """Return the rows of a micro-batch of the connector as a log to write to tables."""
-    return _source(
-        topics,
-        {
-            COMMITS.name: commits_of(batch),
-            GROUP_METADATA.name: groups_of(batch),
-            LOG_BATCHES.name: _batches(topics, batch),
-        },
-    )
 
-
-def _source(topics: ClusterTopics, frames: Mapping[str, DataFrame]) -> Source:
-    def table(name: str, _marks: Marks) -> DataFrame:
-        return frames[name]
+    def table(name: str, marks: Marks) -> DataFrame:
+        if name == LOG_BATCHES.name:
+            return _batches(topics, batch, marks)
+        return commits_of(batch) if name == COMMITS.name else groups_of(batch)
 
     count = len(topics.stable_ends)
     return Source(
@@ -147,14 +139,21 @@ def _source(topics: ClusterTopics, frames: Mapping[str, DataFrame]) -> Source:
     )
 
 
-def _batches(topics: ClusterTopics, batch: DataFrame) -> DataFrame:
-    """Return rows of `LOG_BATCHES`: for each partition of the micro-batch, and for the end of each other log."""
-    names = F.lit(OFFSETS_TOPIC).alias("topic")
-    read = batch.groupBy(names, "partition").agg(
-        F.min("offset").alias("base_offset"),
-        F.max("offset").alias("last_offset"),
-        F.max("timestamp").alias("max_ts"),
-        F.count("*").cast("int").alias("record_count"),
+def _batches(topics: ClusterTopics, batch: DataFrame, marks: Marks) -> DataFrame:
+    """Return rows of `LOG_BATCHES`: for each partition of the micro-batch, and for the end of each other log.
+
+    A row is of all records after the mark: tables may have some of them, from a log or from before the checkpoint.
+    """
+    named = batch.withColumn("topic", F.lit(OFFSETS_TOPIC))
+    read = (
+        rows_after(named, BATCHES, marks, "offset")
+        .groupBy("topic", "partition")
+        .agg(
+            F.min("offset").alias("base_offset"),
+            F.max("offset").alias("last_offset"),
+            F.max("timestamp").alias("max_ts"),
+            F.count("*").cast("int").alias("record_count"),
+        )
     )
     now = datetime.now(UTC)
     ends = [

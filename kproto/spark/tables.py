@@ -67,10 +67,11 @@ class Growing:
         return self.table.name
 
 
+BATCHES = Growing(LOG_BATCHES, ("topic", "partition"), "last_offset", "max_ts")
 GROWING = (
     Growing(COMMITS, ("log_partition",), "log_offset", "log_ts"),
     Growing(GROUP_METADATA, ("log_partition",), "log_offset", "log_ts"),
-    Growing(LOG_BATCHES, ("topic", "partition"), "last_offset", "max_ts"),
+    BATCHES,
 )
 
 
@@ -181,7 +182,7 @@ def _stage(
     """Write the new rows that need not wait; return what `marks_of` does, and how many wait."""
     folder = publication.staged / grown.name
     if source.files is None:
-        _save(grown, later(spark, grown, source, marks), folder)
+        _save(grown, later(grown, source, marks), folder)
     else:
         counts, has_pending = _merge(spark, grown, source.files / grown.name, folder)
         if not has_pending:
@@ -329,17 +330,21 @@ def _dated(grown: Growing, rows: DataFrame) -> DataFrame:
     return rows.withColumn(DATE, F.coalesce(F.to_date(grown.time), F.lit("1970-01-01").cast("date")))
 
 
-def later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:
+def later(grown: Growing, source: Source, marks: Marks) -> DataFrame:
     """Return the rows that are not in the table."""
-    rows = source.table(grown.name, marks)
+    # By the last offset: a log without records ends before its first offset, and its row is not new again.
+    return rows_after(source.table(grown.name, marks), grown, marks, grown.last)
+
+
+def rows_after(rows: DataFrame, grown: Growing, marks: Marks, offset: str) -> DataFrame:
+    """Return the rows of which a column, an offset, is above the mark of the partition."""
     if not marks:
         return rows
     types = {column.name: column.type.value for column in grown.table.columns}
     schema = ", ".join(f"{name} {types[name]}" for name in grown.partition) + ", mark bigint"
-    known = spark.createDataFrame([(*partition, mark) for partition, mark in marks.items()], schema)
-    # By the last offset: a log without records ends before its first offset, and its row is not new again.
-    is_new = F.col("mark").isNull() | (F.col(grown.last) > F.col("mark"))
-    return rows.join(F.broadcast(known), list(grown.partition), "left").where(is_new).select(*grown.table.names)
+    known = rows.sparkSession.createDataFrame([(*partition, mark) for partition, mark in marks.items()], schema)
+    is_new = F.col("mark").isNull() | (F.col(offset) > F.col("mark"))
+    return rows.join(F.broadcast(known), list(grown.partition), "left").where(is_new).select(*rows.columns)
 
 
 def _before_pending(commits: DataFrame) -> DataFrame:

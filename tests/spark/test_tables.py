@@ -16,7 +16,10 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark import tables
 from kproto.spark.embedded import EmbeddedSession
 from kproto.spark.engine import EMBEDDED, using
+from kproto.spark.from_kafka import source_of
+from kproto.spark.kafka_admin import ClusterTopics
 from kproto.spark.publish import Publication, TablesError
+from tests.records.made import COMMIT_KEY, COMMIT_VALUE
 from tests.spark.rows import Log, Row, at, batch, commit, frame, group
 
 Frames = dict[str, DataFrame]
@@ -94,6 +97,24 @@ def test_commits_wait_for_the_end_of_a_transaction(spark: SparkSession, root: Pa
     added = tables.write_parquet(spark, source(frames(spark, ended, [], [])), root)
     assert (added["commits"].rows, added["commits"].waiting) == (2, 0)
     assert_tables(spark, root, frames(spark, ended, [], []))
+
+
+def test_a_micro_batch_counts_the_records_that_the_tables_have_not(spark: SparkSession, tmp_path: Path) -> None:
+    tables.write_parquet(spark, source(frames(spark, [], [], [batch(OFFSETS_TOPIC, 7, 0, 50)])), tmp_path)
+    topics = ClusterTopics("c", {}, {(OFFSETS_TOPIC, 7): 60, ("t", 0): 9}, {7: 60})
+    records = [(7, offset, at(offset), COMMIT_KEY, COMMIT_VALUE) for offset in range(40, 60)]
+    of_cluster = spark.createDataFrame(
+        records, "partition int, offset bigint, timestamp timestamp, key binary, value binary"
+    )
+    for count in (2, 0):
+        added = tables.write_parquet(spark, source_of(topics, of_cluster), tmp_path)
+        assert added["log_batches"].rows == count
+    found = tables.read(spark, tmp_path, LOG_BATCHES).select("topic", "base_offset", "last_offset", "record_count")
+    assert sorted(map(tuple, found.collect())) == [
+        (OFFSETS_TOPIC, 0, 49, 50),
+        (OFFSETS_TOPIC, 50, 59, 10),
+        ("t", 9, 8, 0),
+    ]
 
 
 def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
