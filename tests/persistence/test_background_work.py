@@ -51,7 +51,7 @@ def test_a_deletion_whose_sync_leads_to_a_log_for_another_new_topic() -> None:
         broker.persistence.topic_logs.data_of(queue, queue.partitions[0])
         return ListGroupsResponse(error_code=0, groups=())
 
-    broker.client.send(*produce("t", [b"y"]))
+    broker.broker.connect().send(*produce("t", [b"y"]))
     deferred = broker.persistence._log.then(letter)
     assert isinstance(deferred, DeferredResponse)
     deferred.deliver = lambda _: None
