@@ -40,6 +40,7 @@ from kproto.messages.k03_metadata import (
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kproto.messages.k78_share_fetch import ShareFetchRequest
 from kproto_server.observation.observe import Observations
 from kproto_server.observation.observed import ErrorsSeen
 from kproto_server.proxy import faults
@@ -438,6 +439,24 @@ def test_sessions_stay_if_no_rule_is_about_partitions(clock: trio.testing.MockCl
         async with relaying({"api": "Fetch", "delay_ms": 100}) as ends:
             await ends.asks(fetch(12, 77, 3))
             assert (await ends.broker_gets(FetchRequest, 12)).session_id == 77
+
+    run(clock, test)
+
+
+def test_an_error_of_a_share_fetch_stands_in_the_response_itself(clock: trio.testing.MockClock) -> None:
+    """The proxy does not know the partitions of share sessions, and the cluster must not deliver the records."""
+    request = ShareFetchRequest(
+        group_id="g", member_id="m", share_session_epoch=1, max_wait_ms=500, min_bytes=1, max_records=9, batch_size=9,
+        topics=(), forgotten_topics_data=(),
+    )  # fmt: skip
+
+    async def test() -> None:
+        async with relaying({"api": "ShareFetch", "error": "NOT_LEADER_OR_FOLLOWER", "times": 1}) as ends:
+            await ends.asks((request, 1))
+            found = await ends.client_gets(ShareFetchRequest, 1)
+            assert (found.error_code, found.responses) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ())
+            await ends.asks((request, 1))
+            assert await ends.broker_gets(ShareFetchRequest, 1) == request
 
     run(clock, test)
 

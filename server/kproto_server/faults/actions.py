@@ -27,7 +27,16 @@ from kproto_server.deferred import (
     then,
 )
 from kproto_server.faults import changes
-from kproto_server.faults.items import READS, ErrorItems, Selection, empty_response, error_response, place_of
+from kproto_server.faults.items import (
+    PARTITION,
+    READS,
+    TOPIC_ID,
+    ErrorItems,
+    Selection,
+    empty_response,
+    error_response,
+    place_of,
+)
 from kproto_server.faults.rule import API_VERSIONS, DELAY, FIND_COORDINATOR
 from kproto_server.observation.conditions import KEYS
 from kproto_server.throttling.responses import throttled
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
     from kproto_server.faults.checked_rule import Action
     from kproto_server.faults.rules import Circumstances, Rule
 
-PRODUCE = 0
+PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
 KINDS_OF_HEARTBEATS = {68: "consumer", 76: "share", 88: "streams"}
 NEGATIVE = 0x80
 """The sign bit of the first byte of a size."""
@@ -53,15 +62,14 @@ class Faulty(NamedTuple):
     rule: Rule
     selection: Selection
     request: Request
-    known: Request
-    """The request with all that it is about: an incremental Fetch does not name the partitions of its session."""
+    known: Request | None
+    """The request with all that it is about: an incremental Fetch does not name the partitions of its session. None:
+    that is not known, and an error stands in the response itself."""
     context: Circumstances
     nodes: Mapping[int, Node]
     """The nodes of the broker; empty: rules name none."""
     perform: Callable[[Request], Result]
     """Has the handler handle a request."""
-    perform_at_once: Callable[[], Result]
-    """Has the handler handle ``request`` without waiting for records: brokers do not wait if there is an error."""
     now_ms: Callable[[], int]
 
     @property
@@ -154,7 +162,8 @@ def _end(faulty: Faulty) -> Result:
 def _error(faulty: Faulty, performed: Result | None) -> Result:
     action, context = faulty.action, faulty.context
     key, version = context.api_key, context.api_version
-    target = place_of(action.value, faulty.selection, action.place, key, version)
+    place = "response" if faulty.known is None else action.place
+    target = place_of(action.value, faulty.selection, place, key, version)
     is_after = action.is_after
     if performed is None and (is_after or target is None):
         performed = faulty.perform(faulty.request)
@@ -169,13 +178,38 @@ def _error(faulty: Faulty, performed: Result | None) -> Result:
         failed = error_response(action.value, faulty.request, key, version)
         return failed if performed is None else then(performed, lambda result: _instead(result, failed))
     items = ErrorItems(action.value, faulty.selection, target, key, version)
+    assert faulty.known is not None, "the error stands in items"
     additions = items.made_from(faulty.known)
     if performed is None and key in READS:
-        performed = faulty.perform_at_once()
+        performed = faulty.perform(_read(faulty.request, items))
     elif performed is None:
         rest = items.without(faulty.request)
         performed = empty_response(key, version) if rest is None else faulty.perform(rest)
     return then(performed, lambda result: _merged(result, items, additions))
+
+
+def _read(request: Any, items: ErrorItems) -> Request:
+    """Return a request of `READS` that does not wait for records: brokers do not wait if there is an error.
+
+    A member of a share group acquires no records with it, and acknowledges none of the selected partitions.
+    """
+    if items.api_key == FETCH:
+        return request.replace(max_wait_ms=0)  # type: ignore[no-any-return]  # of its API's class
+    if items.api_key != SHARE_FETCH:
+        return request  # type: ignore[no-any-return]
+    has = items.selection.has
+
+    def unacknowledged(topic: Any) -> Any:
+        if not has({TOPIC_ID: topic.topic_id}):
+            return topic
+        partitions = (
+            one.replace(acknowledgement_batches=()) if has({PARTITION: one.partition_index}) else one
+            for one in topic.partitions
+        )
+        return topic.replace(partitions=tuple(partitions))
+
+    topics = tuple(map(unacknowledged, request.topics))
+    return request.replace(max_wait_ms=0, max_records=0, max_bytes=0, topics=topics)  # type: ignore[no-any-return]
 
 
 def _downgrade(faulty: Faulty) -> Result:
@@ -206,15 +240,6 @@ def _response_in(result: Result) -> Response | None:
     if isinstance(result, LargeResponse):
         return result.response
     return result if isinstance(result, Response) else None
-
-
-def at_once(result: Result) -> Result:
-    """Return what a request that would wait for records has now."""
-    while isinstance(result, DelayedOperation):
-        if result.completion is not None:
-            result.completion.is_abandoned = True
-        result = result.respond()
-    return result
 
 
 # Changes of a response.

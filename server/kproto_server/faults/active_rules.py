@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kproto import registry
 from kproto_server import handlers
 from kproto_server.connection.dispatcher import Endpoints
-from kproto_server.faults.actions import Faulty, act, at_once
+from kproto_server.faults.actions import Faulty, act
 from kproto_server.faults.changes import Leaders
 from kproto_server.faults.rule import METADATA, checked, selection_of
 from kproto_server.faults.rules import Asked, Rules
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.endpoint import Endpoint
 
-FETCH, OFFSET_COMMIT = 1, 8
+FETCH, OFFSET_COMMIT, SHARE_FETCH = 1, 8, 78
 
 
 def name_of_topic(context: RequestContext) -> Callable[[bytes], str | None]:
@@ -95,26 +95,31 @@ class ActiveRules(Rules):
                 context,
                 context.cluster.nodes,
                 handle,
-                lambda: at_once(handle(request)),
                 self._now_ms,
             )
         )
 
 
 def known_request(request: Any, context: RequestContext, must_have_topics: bool) -> Request:
-    """Return a request with all that it is about: of a Fetch, the partitions of its session, too; of a Metadata request
-    for all topics, these, if a rule asks for them."""
+    """Return a request with all that it is about: of a Fetch or ShareFetch, the partitions of its session, too; of a
+    Metadata request for all topics, these, if a rule asks for them."""
+    known = request
     if context.api_key == METADATA and must_have_topics and not request.topics:
         from kproto.messages.k03_metadata import MetadataRequestTopic
 
         if request.topics is None or context.api_version == 0:
-            every = tuple(MetadataRequestTopic(name=name) for name in context.cluster.topics)
-            return request.replace(topics=every)  # type: ignore[no-any-return]
-    if context.api_key != FETCH or not request.session_id:
-        return request  # type: ignore[no-any-return]  # of its API's class
+            known = request.replace(topics=tuple(MetadataRequestTopic(name=name) for name in context.cluster.topics))
+    elif context.api_key == FETCH and request.session_id:
+        known = _with_fetch_session(request, context)
+    elif context.api_key == SHARE_FETCH and request.share_session_epoch > 0:
+        known = _with_share_session(request, context)
+    return known  # type: ignore[no-any-return]  # of its API's class
+
+
+def _with_fetch_session(request: Any, context: RequestContext) -> Any:
     session = context.log_manager.fetch_sessions(context.node.node_id).find(request.session_id)
     if session is None:
-        return request  # type: ignore[no-any-return]
+        return request
     from kproto.messages.k01_fetch import FetchTopic
 
     # Each topic once, as in the response: errors are put in the places of its items.
@@ -123,10 +128,32 @@ def known_request(request: Any, context: RequestContext, must_have_topics: bool)
         topics.setdefault((topic.topic, topic.topic_id), {}).update({one.partition: one for one in topic.partitions})
     for one in session.requested():
         topics.setdefault((one.topic, one.topic_id), {}).setdefault(one.fetch.partition, one.fetch)
-    return request.replace(  # type: ignore[no-any-return]
+    return request.replace(
         topics=tuple(
             FetchTopic(topic=name, topic_id=topic_id, partitions=tuple(partitions.values()))
             for (name, topic_id), partitions in topics.items()
+        )
+    )
+
+
+def _with_share_session(request: Any, context: RequestContext) -> Any:
+    sessions = context.share_groups.sessions(context.node.node_id)
+    session = sessions.get(request.group_id or "", request.member_id or "")
+    if session is None:
+        return request
+    from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic
+
+    topics: dict[bytes, dict[int, Any]] = {}
+    for topic in request.topics:
+        topics.setdefault(topic.topic_id, {}).update({one.partition_index: one for one in topic.partitions})
+    forgotten = {(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions}
+    for one in session.partitions.keys() - forgotten:
+        partition = FetchPartition(partition_index=one.partition, acknowledgement_batches=())
+        topics.setdefault(one.topic_id, {}).setdefault(one.partition, partition)
+    return request.replace(
+        topics=tuple(
+            FetchTopic(topic_id=topic_id, partitions=tuple(partitions.values()))
+            for topic_id, partitions in topics.items()
         )
     )
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kproto.declaration import Field, Struct
     from kproto.message import Request, Response
 
-ERROR_FIELDS = ("error_code", "partition_error_code")
+ERROR_FIELDS = ("error_code", "partition_error_code", "acknowledge_error_code")
 TOPIC, TOPIC_ID, PARTITION, GROUP, MEMBER = "name", "topic_id", "partition", "group_id", "member_id"
 ROLES = {
     "topic": TOPIC,

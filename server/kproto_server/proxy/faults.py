@@ -9,7 +9,7 @@ the response. It passes on no later request of the connection meanwhile, as a br
 A Fetch of a fetch session does not name the partitions of its session, which only the client and the broker know. While
 a rule has to know them, clients get no session from the cluster: a full Fetch passes on without one, and one of a
 session from before gets FETCH_SESSION_ID_NOT_FOUND, as from a broker that has evicted it. The client then sends a full
-one.
+one. Members of share groups cannot do without their session: an error of a ShareFetch stands in the response itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import ConnectionInfo
 
 SIZE_BYTES = 4
-PRODUCE, FETCH, OFFSET_COMMIT = 0, 1, 8
+PRODUCE, FETCH, OFFSET_COMMIT, SHARE_FETCH = 0, 1, 8, 78
 TWO_LAYOUTS = 4
 NO_SESSION = -1
 """The session epoch of a Fetch without a session."""
@@ -174,11 +174,10 @@ class FaultedRequest:
             rule,
             selection_of(rule.rule.conditions, rules.name_of_topic),
             self._request,
-            self._request,
+            None if self._about.api_key == SHARE_FETCH else self._request,
             self._about,
             {},
             self._forward,
-            self._forward_at_once,
             rules.now_ms,
         )
         self._begin = lambda: act(faulty)
@@ -250,10 +249,6 @@ class FaultedRequest:
             return NO_RESPONSE if self._received is None else self._received
 
         return DelayedOperation(None, respond, self._completion)
-
-    def _forward_at_once(self) -> Result:
-        request: Any = self._request
-        return self._forward(request.replace(max_wait_ms=0) if hasattr(request, "max_wait_ms") else request)
 
 
 def reencoded(frame: bytes, header: ReceivedHeader, request: Request) -> bytes:
