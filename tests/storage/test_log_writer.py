@@ -312,6 +312,20 @@ def test_a_synced_log_has_a_durable_directory_although_its_recovery_point_cannot
     assert read_all(after, log.active_path) == read_all(disk_of(log_dir), log.active_path)
 
 
+def test_a_failed_sync_of_the_emptied_write_ahead_log_stops_all_writes() -> None:
+    """Later frames may be behind one that the disk has lost: a batch in them must not be acknowledged (OC-35)."""
+    log_dir = new("fsync")
+    log_dir.create_log("deleted", 0)
+    assert append(log_dir, 0, b"before") == 0
+    fail(log_dir, ("sync",), lambda path: path in NAMES)
+    with pytest.raises(OSError, match="sync failed"):
+        log_dir.remove_logs(["deleted"])
+    fail(log_dir, ())
+    assert log_dir.writer.failure is not None
+    assert append(log_dir, 0, b"after") == STORAGE_ERROR
+    assert values(after_power_loss(log_dir)) == [[b"before"]]
+
+
 def test_a_group_commit_has_as_many_batches_as_fit_into_the_write_ahead_log() -> None:
     log_dir = new("fsync")
     writer, log = log_dir.writer, log_dir.logs[TOPIC, 0]

@@ -371,7 +371,8 @@ class LogWriter(Generic[Item]):
         """Sync all logs and empty the write-ahead log. Blocks.
 
         Raises:
-            OSError: it is unknown what is on the disk; all later batches are refused.
+            OSError: after a failed sync it is unknown what is on the disk, and all later batches are refused; after a
+                failed write, nothing has changed.
         """
         segment_sync = self._sync_of_everything()
         segment_sync.run()
@@ -379,3 +380,8 @@ class LogWriter(Generic[Item]):
             raise OSError(segment_sync.failure)
         if self._wal is not None:
             self._wal.void()
+            file_sync = FileSync(self._wal.file)
+            file_sync.run()
+            self._fail(file_sync.failure)
+            if file_sync.failure is not None:
+                raise OSError(file_sync.failure)

@@ -142,14 +142,15 @@ class WriteAheadLog:
             self._is_other_free = True
 
     def void(self) -> None:
-        """Make all frames so far unneeded, durably: a frame without content names the new cycle as the oldest needed.
+        """Make all frames so far unneeded: a frame without content names the new cycle as the oldest needed.
+
+        The caller syncs `file`.
 
         Raises:
-            OSError: recovery may still read the frames.
+            OSError: recovery may still read the frames; the next frame overwrites what was written.
         """
         self.turn(is_needed=False)
         self.write(())
-        self.file.sync()
 
     def write(self, batches: Sequence[tuple[PartitionLog, bytes]]) -> None:
         """Write a frame with these batches; the caller syncs `file`.
