@@ -219,6 +219,20 @@ def test_a_commit_that_is_synced_in_the_iteration_of_its_read_responds_behind_ea
     assert wired.ids() == [1, 2]
 
 
+def test_unsent_bytes_are_kept_whoever_sends_behind_them(wired: Wired) -> None:
+    """A lost rest of a response would let the client read the next one inside of it."""
+    frames = [bytes([number]) * BUFFER_BYTES * 4 for number in range(3)]
+    found = bytearray()
+    for frame in frames:
+        wired.transport.send(frame)
+    assert wired.loop.buffer_quotas.unsent_responses.total_bytes == len(wired.transport._unsent)
+    while len(found) < sum(map(len, frames)):
+        found += wired.client.recv(1 << 20)
+        wired.turn()
+    assert found == b"".join(frames)
+    assert wired.loop.buffer_quotas.unsent_responses.total_bytes == 0
+
+
 def test_a_long_wait_is_not_idleness(wired: Wired) -> None:
     """The idle time begins at the response (BA-10)."""
     wired.send(POLL)

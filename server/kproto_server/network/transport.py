@@ -246,6 +246,9 @@ class Transport:
         """Send responses, and keep what the kernel does not take; called by the loop after all sockets were read."""
         if self.fd < 0:
             return
+        unsent = self._unsent
+        if unsent and data is not unsent:  # two responses of one iteration: the rest of the first one goes out first
+            data = b"".join((unsent, data))
         try:
             sent = self._socket.send(data)
         except BlockingIOError:
