@@ -166,13 +166,15 @@ def test_a_fetch_waits_for_its_own_partition_only() -> None:
     assert len({id(one) for one in waiters}) == 4
 
 
-def test_deleted_records_that_are_not_saved_are_an_error() -> None:
-    """The response has KAFKA_STORAGE_ERROR: the records can be back after the next start."""
+def test_records_whose_deletion_cannot_be_saved_are_still_there() -> None:
+    """The response has KAFKA_STORAGE_ERROR, and nothing has changed: clients read what a restart has, too."""
     broker = prepared("fsync")
+    before = shown(broker)
     broker.disk.fails = lambda operation: "log-start-offset" in operation.path
     response = broker.ask(*delete_records("t", 5))
     assert errors_of(response) == [56]
     broker.disk.fails = lambda operation: False
+    assert shown(broker) == before
     do(broker, delete_records("t", 6))
     found = shown(broker)
     broker.lose_power(loses_all=True)

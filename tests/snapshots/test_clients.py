@@ -18,7 +18,7 @@ from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from kproto.errors import UsageError
+from kproto.errors import LogError, UsageError
 from kproto_server import Broker
 from kproto_server.network.server import Server
 from kproto_server.network.snapshots import restore
@@ -328,6 +328,20 @@ def test_expired_segments_of_before_are_removed_from_the_former_log_only(tmp_pat
         broker.run(expire_and_restore)
         produce(broker, "c")
         assert [value for _, _, value in read(broker)] == [b"a", b"b", b"c"]
+
+
+def test_deleted_records_that_a_data_directory_cannot_delete_are_reported(tmp_path: Path) -> None:
+    """They would be back after the next start."""
+    with Broker.running(settings=SETTINGS) as other:
+        produce(other, "a", "b")
+        admin = AdminClient(config(other))
+        (deleted,) = admin.delete_records([TopicPartition("orders", 0, 1)]).values()
+        deleted.result(LIMIT_S)
+        snapshot = other.snapshot()
+    with Broker.running(settings=SETTINGS, data=str(tmp_path)) as broker:
+        (tmp_path / "log-start-offset-checkpoint").mkdir()
+        with pytest.raises(LogError, match="the log start offsets can't be saved"):
+            broker.restore(snapshot)
 
 
 def test_another_version_and_other_nodes_are_refused() -> None:

@@ -37,52 +37,63 @@ def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteReco
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:  # of a partition that the request names twice the last offset counts
         offsets.setdefault(topic.name, {}).update({one.partition_index: one.offset for one in topic.partitions})
+    starts: dict[tuple[str, int], int] = {}
+    errors = {
+        name: {index: _check(name, index, offset, starts, context) for index, offset in wanted.items()}
+        for name, wanted in offsets.items()
+    }
+    # Saved first: a failed write changes nothing.
+    failed = ErrorCode.NONE if context.log_manager.save_start_offsets(starts) else ErrorCode.KAFKA_STORAGE_ERROR
     topics = tuple(
         DeleteRecordsTopicResult(
-            name=name, partitions=tuple(_partition(name, index, offset, context) for index, offset in wanted.items())
+            name=name,
+            partitions=tuple(_delete(name, index, error or failed, starts, context) for index, error in found.items()),
         )
-        for name, wanted in offsets.items()
+        for name, found in errors.items()
     )
-    if not context.log_manager.save_start_offsets():
-        topics = tuple([one.replace(partitions=tuple(map(_not_saved, one.partitions))) for one in topics])
     return DeleteRecordsResponse(throttle_time_ms=0, topics=topics)
 
 
-def _not_saved(result: DeleteRecordsPartitionResult) -> DeleteRecordsPartitionResult:
-    """Return the result of a partition whose start offset is not on disk."""
-    if result.error_code:
-        return result
-    return result.replace(error_code=ErrorCode.KAFKA_STORAGE_ERROR, low_watermark=NO_OFFSET)
-
-
-def _partition(topic_name: str, index: int, offset: int, context: RequestContext) -> DeleteRecordsPartitionResult:
-    error, low_watermark = _delete(topic_name, index, offset, context)
-    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=error)
-
-
-def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -> tuple[ErrorCode, int]:
+def _check(
+    topic_name: str, index: int, offset: int, starts: dict[tuple[str, int], int], context: RequestContext
+) -> ErrorCode:
+    """Note the start offset that a partition gets, or return an error."""
     topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
     if topic is None or partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_OFFSET
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.internal:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION, NO_OFFSET
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
-        return error, NO_OFFSET
+        return error
     end = partition.high_watermark
-    wanted = end if offset == TO_THE_END else offset
-    is_out_of_range = not 0 <= wanted <= end
-    if is_out_of_range and context.behavior(DeleteRecordsBehavior).checks_offset_before_policy(wanted):
-        return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
+    start = end if offset == TO_THE_END else offset
+    is_out_of_range = not 0 <= start <= end
+    if is_out_of_range and context.behavior(DeleteRecordsBehavior).checks_offset_before_policy(start):
+        return ErrorCode.OFFSET_OUT_OF_RANGE
     policy = topic_config(context.settings.current, topic.configs, "cleanup.policy")
     if "delete" not in policy:
-        return ErrorCode.POLICY_VIOLATION, NO_OFFSET
+        return ErrorCode.POLICY_VIOLATION
     if is_out_of_range:
-        return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
-    if wanted > partition.log_start_offset:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if start > partition.log_start_offset:
         try:
-            context.log_manager.data_of(topic, partition).delete_before(wanted)
+            context.log_manager.data_of(topic, partition).refresh_index()
         except OSError:
-            return ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET
-    return ErrorCode.NONE, partition.log_start_offset
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        starts[topic_name, index] = start
+    return ErrorCode.NONE
+
+
+def _delete(
+    topic_name: str, index: int, error: ErrorCode, starts: dict[tuple[str, int], int], context: RequestContext
+) -> DeleteRecordsPartitionResult:
+    """Raise the start offset of a partition, unless there is an error; return the partition's result."""
+    low_watermark = NO_OFFSET
+    if not error:
+        partition = context.cluster.topics[topic_name].partitions[index]
+        if (topic_name, index) in starts:
+            partition.data.delete_before(starts[topic_name, index])
+        low_watermark = partition.log_start_offset
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=error)

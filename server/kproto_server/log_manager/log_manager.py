@@ -43,9 +43,9 @@ class LogManager:
         self.data_of: Callable[[Topic, Partition], PartitionData] = lambda _, partition: partition.make_data()
         """Returns the data of a partition for an append. With a data directory, `persistence` sets a function that
         creates the log, and raises OSError if that fails."""
-        self.save_start_offsets: Callable[[], bool] = lambda: True
-        """Saves the log start offsets that were raised; returns whether they are saved. With a data directory,
-        `persistence` sets it."""
+        self.save_start_offsets: Callable[[Mapping[tuple[str, int], int]], bool] = lambda wanted: True
+        """Saves the log start offsets that were raised, and those that partitions shall have; returns whether they are
+        saved. With a data directory, `persistence` sets it."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
         self.verify_transaction: VerifyTransaction

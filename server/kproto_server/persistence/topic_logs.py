@@ -19,7 +19,7 @@ from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kproto_server.storage.segment_sync import SegmentSync
 
 logger = logging.getLogger("kproto.log")
+
+NO_OFFSETS: Mapping[tuple[str, int], int] = {}
 
 
 class TopicLogs:
@@ -185,8 +187,10 @@ class TopicLogs:
         data.keep_index()
         self.save_start_offsets()
 
-    def save_start_offsets(self) -> bool:
+    def save_start_offsets(self, wanted: Mapping[tuple[str, int], int] = NO_OFFSETS) -> bool:
         """Save the start offsets of logs that begin within a segment; return whether that succeeded.
+
+        ``wanted``: start offsets that logs get when they are saved, by topic and partition.
 
         A log that was in the file once stays there: its oldest segments can come back after a power loss, because
         their removal is not synced.
@@ -196,6 +200,7 @@ class TopicLogs:
             for _, _, data in self._stored()
             if data.start_offset > data.log.start_offset or data.log.key in self._log_dir.start_offsets
         }
+        start_offsets.update(wanted)
         if start_offsets != self._log_dir.start_offsets:
             try:
                 self._log_dir.save_start_offsets(start_offsets)

@@ -94,7 +94,7 @@ class StateTopicPruning:
                     continue
                 has_changed = True
         if has_changed:
-            self._log_manager.save_start_offsets()
+            self._log_manager.save_start_offsets({})
 
     def snapshot_cold(self, now_ms: int) -> None:
         """Write new snapshots of states that have old ones, unless all of the partition have such a snapshot."""

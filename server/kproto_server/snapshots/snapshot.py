@@ -60,7 +60,11 @@ class BrokerSnapshot:
         self._groups.restore(state, self.now_ms, drain)
 
     def finish(self, state: BrokerState) -> None:
-        """Delete the records before the start of each log, and give partitions their leaders and in-sync replicas."""
+        """Delete the records before the start of each log, and give partitions their leaders and in-sync replicas.
+
+        Raises:
+            LogError: the log start offsets can't be saved.
+        """
         self._topics.finish(state)
 
 

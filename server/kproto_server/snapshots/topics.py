@@ -129,11 +129,16 @@ class Topics(NamedTuple):
             _restore_data(state, topic, partition, data, drain)
 
     def finish(self, state: BrokerState) -> None:
-        """Raise the log start offsets; give partitions their leaders and in-sync replicas."""
+        """Raise the log start offsets; give partitions their leaders and in-sync replicas.
+
+        Raises:
+            LogError: the log start offsets can't be saved.
+        """
         cluster = state.cluster
         for topic, partition, data in self._with_data(state):
             state.log_manager.data_of(topic, partition).delete_before(data.start_offset)
-        state.log_manager.save_start_offsets()
+        if not state.log_manager.save_start_offsets({}):
+            raise LogError("the log start offsets can't be saved")
         for image in self.topics:
             for partition, one in zip(cluster.topics[image.name].partitions, image.partitions, strict=True):
                 partition.leader, partition.leader_epoch = one.leader, one.leader_epoch
