@@ -242,6 +242,29 @@ def test_a_response_that_cannot_be_made_ends_its_connection_only(caplog: pytest.
     assert errors_of(other.responses) == [0]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_deferred_response_of_a_closed_connection_counts_nothing(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The connection has returned its counts: a later one would stay for ever. A defect is logged all the same."""
+    client = Client()
+
+    def fail() -> Any:
+        raise RuntimeError("a defect")
+
+    if fails:
+        endpoints = client.dispatcher.endpoints
+        endpoints[COMMIT] = replace(endpoints[COMMIT], handle=lambda request, context: client.log.then(fail))
+    client.log.error = 56
+    client.send(client.commit(1))
+    client.connection.abandon()
+    observations = client.dispatcher.observations
+    observations.disconnected(client.connection.info)
+    client.log.settle()
+    assert not observations._live
+    assert ("RuntimeError: a defect" in caplog.text) == fails
+
+
 def test_a_commit_whose_offset_is_deleted_with_its_sync_gets_its_response() -> None:
     """The commit cache learns nothing from it."""
     broker, log = pipelining()

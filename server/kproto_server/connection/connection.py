@@ -42,7 +42,7 @@ from kproto.headers import explain_header_version, read_request_header
 from kproto.message import Response
 from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.commit_cache.cache import CommitCache
-from kproto_server.connection.connection_state import DEFERRED, DELAYED, READY, TRANSITIONS, Event, State
+from kproto_server.connection.connection_state import CLOSED, DEFERRED, DELAYED, READY, TRANSITIONS, Event, State
 from kproto_server.connection.deferred_queue import Deferred, DeferredQueue
 from kproto_server.connection.dispatcher import LATE_MS
 from kproto_server.connection.response_encoder import Exchange, ResponseEncoder
@@ -493,6 +493,8 @@ class Connection:
         place = Deferred(shares_sync=is_deferred and self.dispatcher.shares_sync(exchange.frame))
 
         def deliver(result: Response | Shaped | DeferredResponse | DelayedOperation | NoResponse | Failure) -> None:
+            if self.state is CLOSED and not isinstance(result, Failure):
+                return  # nothing is counted for a connection that has returned its counts
             try:
                 if isinstance(result, DeferredResponse):
                     result.deliver = deliver
@@ -569,6 +571,8 @@ class Connection:
     # The end.
 
     def _fail(self, reason: str, api_key: int, api_version: int) -> None:
+        if self.state is CLOSED:
+            return  # a deferred response has failed after the socket was closed
         self._enter(Event.FAIL)
         self.close_reason = reason
         self.dispatcher.observations.closed(self.info, self._client_id, api_key, api_version, reason)

@@ -126,9 +126,5 @@ TRANSITIONS: Final[dict[State, dict[Event, State]]] = {
     BACKLOGGED: {Event.PROCEED: READY, Event.FAIL: CLOSING, **_ALWAYS},
     DRAINING: {Event.RELEASE: CLOSING, Event.PROCEED: DRAINING, Event.FAIL: DRAINING, **_ALWAYS},
     CLOSING: {Event.PROCEED: CLOSING, Event.FAIL: CLOSING, **_ALWAYS},
-    CLOSED: {
-        # A deferred response may still be made, and fail, after the socket is closed.
-        Event.FAIL: CLOSED,
-        **_ALWAYS,
-    },
+    CLOSED: _ALWAYS,
 }
