@@ -136,6 +136,10 @@ class Assignment:
         moved = {partition: self.moved_at[partition] for partition in assigned if partition in self.moved_at}
         return {**moved, **{partition: each for partition, each in read.items() if partition not in self._outdated}}
 
+    def position(self, partition: PartitionKey) -> int:
+        """Return the offset from which an assigned partition is read; negative if only librdkafka knows it."""
+        return self.positions([partition]).get(partition, self._started[partition]).offset
+
     def block(self, partitions: Collection[PartitionKey]) -> None:
         """Stop reading these partitions until `move`."""
         self._blocked.update(partitions)

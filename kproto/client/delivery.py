@@ -268,7 +268,7 @@ class Delivery:
     def _route(self, message: Message) -> Message | None:
         """Return a message of librdkafka if it is the user's now; otherwise keep it and return None."""
         error = message.error()
-        is_of_partition = error is None or error.code() == KafkaError._PARTITION_EOF
+        is_of_partition = error is None or error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET)
         if is_of_partition and self._assignment.is_blocked(partition_of_message(message)):
             return None
         if error is None:

@@ -56,7 +56,7 @@ from kproto.client.decisions.settings import Order
 from kproto.client.earlier_ranges import EarlierRanges
 from kproto.client.events import Publish
 from kproto.client.key_scan import KeyScan
-from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of
+from kproto.client.topic_partitions import PartitionKey, at_offset
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
@@ -403,8 +403,8 @@ class ParallelCatchUp:
             logger.warning("%s [%d]: consumer 2 is out of range, no log bounds: %s", *partition, error)
             return
         del self._rejected[partition]
-        position, error_text = offset_of(rejected), str(rejected.error())
-        target = position_after_error(self._settings, bounds, position, error_text)
+        error_text = str(rejected.error())
+        target = position_after_error(self._settings, bounds, catch_up.consumer2_position, error_text)
         if target is None:
             self.out_of_range.append(partition)
             return

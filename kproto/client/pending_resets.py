@@ -21,7 +21,7 @@ from kproto.client.assignment import Assignment
 from kproto.client.background import Background, Steps
 from kproto.client.broker_queries import THREAD_QUERY_LIMIT_S, BrokerQueries
 from kproto.client.decisions.events import position_reset
-from kproto.client.decisions.resets import position_after_error, position_before_error, reason_after_error
+from kproto.client.decisions.resets import position_after_error, reason_after_error
 from kproto.client.decisions.settings import Settings
 from kproto.client.errors import NoOffsetForPartition, NoPosition, OffsetOutOfRange, UnsupportedBroker
 from kproto.client.events import Publish
@@ -225,13 +225,14 @@ class PendingResets:
             del self._awaiting_reset[partition]
             if partition not in self._assignment:
                 continue
-            position = offset_of(message)
+            current = self._assignment.position(partition)
+            position = current if current >= 0 else offset_of(message)
             error_text = str(message.error())
             target = position_after_error(self._settings, found[partition], position, error_text)
             if target is None:
                 self._end_out_of_range([partition])
                 continue
-            before, after = position_before_error(position, error_text), target
+            before, after = position if position >= 0 else None, target
             if self._parallel is not None:
                 before, after = self._parallel.reset_consumer1(partition, before, target)
             if before != after:  # otherwise the position is in range by now

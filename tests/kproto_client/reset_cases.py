@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import TopicPartition
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from kproto.client import NoOffsetForPartition
+from kproto.client import Consumer, NoOffsetForPartition
 from tests.kproto_client.decision_tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
 from tests.kproto_client.kafka_fixture import Case, KafkaFixture, cases, read, start_position, unique_name
 from tests.waiting import wait_until
@@ -113,6 +114,35 @@ def seek_cancels_a_pending_reset(kafka: KafkaFixture) -> None:
         wait_until(lambda: consumer.poll(0) is None and bool(delegate._pending._awaiting_reset), "OFFSET_OUT_OF_RANGE")
         consumer.seek(TopicPartition(topic, 0, 200))
         assert read(consumer, 2) == [200, 201]
+
+
+def wait_for_rejection(consumer: Consumer, topic: str) -> None:
+    """Seek partition 0 out of range, and wait without a poll until librdkafka has rejected that: then it cannot seek.
+
+    The error waits in librdkafka's queue, behind records of partition 1 if there are any.
+    """
+
+    def is_rejected() -> bool:
+        try:
+            confluent_kafka.Consumer.seek(consumer, TopicPartition(topic, 0, BELOW))
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError._STATE)
+        return False
+
+    wait_until(is_rejected, "OFFSET_OUT_OF_RANGE")
+
+
+def seek_overrides_an_error_behind_other_records(kafka: KafkaFixture) -> None:
+    """CK-36: librdkafka's error of an earlier position says nothing about the sought one."""
+    topic = kafka.log(2)
+    kafka.write(topic, 50, partition=1)
+    for settings in (resets("earliest", "none", "nearest"), resets("earliest", "latest")):
+        with kafka.consumer(unique_name("group"), **settings) as consumer:
+            consumer.assign([TopicPartition(topic, 0, 499), TopicPartition(topic, 1, 0)])
+            assert read(consumer, 1, partition=1) == [0]
+            wait_for_rejection(consumer, topic)
+            consumer.seek(TopicPartition(topic, 0, 200))
+            assert read(consumer, 300, partition=0) == list(range(200, 500)), settings
 
 
 def partition_added_while_running(kafka: KafkaFixture) -> None:
@@ -290,6 +320,7 @@ CASES: dict[str, Case] = {
         sought_position_out_of_range,
         reset_of_an_invalid_offset_is_not_committed_at_once,
         seek_cancels_a_pending_reset,
+        seek_overrides_an_error_behind_other_records,
         partition_added_while_running,
         partition_added_while_down,
         safe_latest_keeps_the_group_start_time,

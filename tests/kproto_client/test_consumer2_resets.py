@@ -49,7 +49,7 @@ class Consumer2WithRejection(FakeConsumer2):
 
     def __init__(self, error: str) -> None:
         records: Any = [ModelRecord(offset) for offset in range(READ_BY_CONSUMER2)]
-        rejection: Any = SimpleNamespace(offset=lambda: READ_BY_CONSUMER2, error=lambda: error)
+        rejection: Any = SimpleNamespace(offset=lambda: 2 * END, error=lambda: error)
         super().__init__(Fetched(runs=[(PARTITION, records)]), Fetched(rejected={PARTITION: rejection}))
 
 
@@ -108,6 +108,14 @@ def test_records_that_retention_has_deleted_are_skipped(log_start: int, to_offse
     assert (found.from_offset, found.to_offset, found.records_skipped) == (60, to_offset, to_offset - 60)
     assert parallel.diverged == {}
     assert parallel.catch_ups[PARTITION].consumer2_position == to_offset
+
+
+def test_an_error_of_an_earlier_position_changes_nothing() -> None:
+    """CK-36: librdkafka does not drop the error if it waits behind records of another partition."""
+    parallel, events = reset(LogBounds(start=0, end=END), delivered=10)
+    assert not [event for event in events if isinstance(event, PositionReset)]
+    assert (parallel.diverged, parallel.out_of_range) == ({}, [])
+    assert parallel.catch_ups[PARTITION].consumer2_position == READ_BY_CONSUMER2
 
 
 def test_a_commit_before_the_end_of_the_catch_up_deletes_all_checkpoints() -> None:

@@ -11,8 +11,8 @@ from enum import Enum
 
 from kproto.client.decisions.settings import AutoOffsetReset, OnInvalidOffset, OnNoInitialOffset, Settings
 
-TRUNCATED_AT = re.compile(r"log truncation detected at (?:offset )?(\d+)?.*broker end offset is (\d+)")
-"""librdkafka's error text after a truncation (KIP-320): the position and the divergence offset stand nowhere else."""
+TRUNCATED_AT = re.compile(r"log truncation detected at .*broker end offset is (\d+)")
+"""librdkafka's error text after a truncation (KIP-320): the divergence offset stands nowhere else."""
 
 
 class ResetReason(Enum):
@@ -93,15 +93,22 @@ def position_out_of_range(settings: Settings, bounds: LogBounds, position: int) 
 def position_after_error(settings: Settings, bounds: LogBounds, position: int, error_text: str) -> int | None:
     """Return the position after librdkafka's ``_AUTO_OFFSET_RESET`` error.
 
+    The error may be about an earlier position: librdkafka drops it neither at a seek nor at an assignment if it waits
+    behind records of another partition (its version is 0, and rd_kafka_q_purge_toppar_version stops at the first op of
+    another partition). So the position decides, not the error's offset.
+
     Truncation detection comes first (CK-35): the consumer continues at the offset where the log diverged. The rule for
     invalid offsets applies only if librdkafka reports no such offset, or if the log does not contain that offset.
+
+    Args:
+        position: the partition's current position.
     """
     truncated = TRUNCATED_AT.search(error_text)
     if truncated is None:
         return position_out_of_range(settings, bounds, position)
-    diverged_at = int(truncated[2])
+    diverged_at = int(truncated[1])
     if bounds.contains(diverged_at):
-        return diverged_at
+        return min(position, diverged_at) if bounds.contains(position) else diverged_at
     return position_out_of_range(settings, bounds, max(position, diverged_at + 1))
 
 
@@ -120,23 +127,11 @@ def reason_without_offset(settings: Settings, partition: UncommittedPartition) -
     return "the group starts with the topic, and no record is known to be older than the group"
 
 
-def position_before_error(position: int, error_text: str) -> int | None:
-    """Return the position that librdkafka's ``_AUTO_OFFSET_RESET`` error is about, None if it is not known.
-
-    Args:
-        position: the offset of the error.
-    """
-    truncated = TRUNCATED_AT.search(error_text)
-    if truncated is not None and truncated[1] is not None:
-        return int(truncated[1])
-    return position if position >= 0 else None
-
-
 def reason_after_error(settings: Settings, bounds: LogBounds, error_text: str) -> tuple[ResetReason, str]:
     """Return why `position_after_error` chooses its position; the text is for people."""
     truncated = TRUNCATED_AT.search(error_text)
-    if truncated is not None and bounds.contains(int(truncated[2])):
-        return ResetReason.TRUNCATION, f"the log was truncated at {truncated[2]}"
+    if truncated is not None and bounds.contains(int(truncated[1])):
+        return ResetReason.TRUNCATION, f"the log was truncated at {truncated[1]}"
     nearest = settings.on_invalid_offset is OnInvalidOffset.NEAREST
     decides = OnInvalidOffset.NEAREST.value if nearest else settings.auto_offset_reset.value
     text = f"the log starts at {bounds.start} and ends at {bounds.end}, the setting is {decides}"
