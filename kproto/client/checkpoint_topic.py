@@ -90,14 +90,20 @@ class CheckpointTopic:
         """Continue to open the topic; produce what waits for it."""
         if self._waiting and self._is_open():
             assert self._partition is not None
-            producer = self._open_producer()
-            for key, value in self._waiting.items():
-                producer.produce(
-                    CHECKPOINT_TOPIC, key=key, value=value, partition=self._partition, on_delivery=self._delivered
-                )
-            self._waiting.clear()
+            try:
+                self._produce(self._partition)
+            except KafkaException as error:  # for example, the topic was deleted
+                self._give_up(error.args[0])
+            except BufferError:
+                self._give_up(KafkaError(KafkaError._QUEUE_FULL))
         if self._producer is not None:
             self._producer.poll(0)
+
+    def _produce(self, partition: int) -> None:
+        producer = self._open_producer()
+        for key, value in self._waiting.items():
+            producer.produce(CHECKPOINT_TOPIC, key=key, value=value, partition=partition, on_delivery=self._delivered)
+        self._waiting.clear()
 
     def close(self) -> None:
         if self._producer is not None:
@@ -183,4 +189,5 @@ class CheckpointTopic:
         is_final = error.code() in FINAL_ERRORS
         self._next_attempt_at = math.inf if is_final else time.monotonic() + RETRY_AFTER_S
         self._waiting.clear()
+        self._partition = None  # the topic may be another one by then
         self._publish(CheckpointsFailed(error=str(error), retry_after_s=None if is_final else RETRY_AFTER_S))

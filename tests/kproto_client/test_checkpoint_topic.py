@@ -236,6 +236,53 @@ def test_a_topic_that_another_member_creates_is_awaited(clock: Clock, monkeypatc
     assert events == []
 
 
+@pytest.mark.parametrize(
+    "error",
+    [KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), BufferError("Local: Queue full")],
+    ids=["deleted topic", "full queue"],
+)
+def test_a_write_that_librdkafka_refuses_stops_nothing(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """CK-71: the next attempt follows after a minute, and looks the topic up again."""
+    admin = FakeAdmin()
+    events: list[Event] = []
+    topic = topic_without_broker(admin, events.append)
+
+    def refuse(name: str, **_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(topic, "_open_producer", lambda: SimpleNamespace(produce=refuse))
+    topic.write(("orders", 0), {0: CHECKPOINT})
+    admin.described[-1].set_result(SimpleNamespace(partitions=[0, 1]))
+    topic.serve()
+    assert not topic.is_busy
+    assert [event.retry_after_s for event in events if isinstance(event, CheckpointsFailed)] == [RETRY_AFTER_S]
+    clock.now_s += RETRY_AFTER_S
+    topic.write(("orders", 0), {0: CHECKPOINT})
+    assert len(admin.described) == 2
+
+
+def test_a_catch_up_goes_on_without_the_deleted_topic(kafka: KafkaFixture) -> None:
+    """CK-71: the records of the range, and new ones."""
+    topic, group = behind(kafka)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [70]
+        serve(consumer)
+        (deleted,) = kafka.admin.delete_topics([CHECKPOINT_TOPIC], operation_timeout=LIMIT_S).values()
+        deleted.result(LIMIT_S)
+
+        def is_refused() -> bool:
+            consumer.poll(0)
+            parallel_of(consumer).write_checkpoints()
+            return parallel_of(consumer)._checkpoint_topic._partition is None
+
+        wait_until(is_refused, "a checkpoint that librdkafka refuses")
+        kafka.write(topic, 1)
+        wait_until(lambda: read(consumer, 1) == [120], "a record after the range")
+
+
 def test_the_topic_is_not_looked_up_after_the_queries_are_closed(caplog: pytest.LogCaptureFixture) -> None:
     """Commits while the consumer is being closed may still write checkpoints."""
     configuration = read_configuration({"group.id": "billing", "bootstrap.servers": "127.0.0.1:1"})
