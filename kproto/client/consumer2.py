@@ -130,6 +130,9 @@ class Consumer2:
         if any(map(ERROR_OF, messages)):
             for message in messages:
                 self._note_error(message, fetched)
+            # librdkafka may still return events of a partition that was unassigned meanwhile, as it does with records.
+            fetched.ends = {each: end for each, end in fetched.ends.items() if each in self._partitions}
+            fetched.rejected = {each: error for each, error in fetched.rejected.items() if each in self._partitions}
             messages = [message for message in messages if message.error() is None]
         if messages and self._is_one_run():
             fetched.runs = [(partition_of_message(messages[0]), messages)]

@@ -376,6 +376,8 @@ class ParallelCatchUp:
                 case StopConsumer2():
                     self._consumer2.unassign([partition])
                     self._key_scan.stop([partition])
+                    self._rejected.pop(partition, None)
+                    self._queried_bounds.pop(partition, None)
                 case ResumeConsumer1():
                     self._assignment.release(partition)
                 case PauseConsumer1():

@@ -118,6 +118,21 @@ def test_an_error_of_an_earlier_position_changes_nothing() -> None:
     assert parallel.catch_ups[PARTITION].consumer2_position == READ_BY_CONSUMER2
 
 
+def test_an_error_that_waits_for_log_bounds_ends_with_the_catch_up() -> None:
+    """The range may be complete before the bounds are known."""
+    records: Any = [ModelRecord(offset) for offset in range(READ_BY_CONSUMER2, END)]
+    consumer2 = Consumer2WithRejection("out of range")
+    parallel, _ = catching_up(consumer2, LogBounds(start=0, end=END))
+    consumer2.fetches[1].runs.append((PARTITION, records))
+    parallel._queries.bounds = Future()  # type: ignore[attr-defined]
+    parallel.fetch(READ_BY_CONSUMER2, 0)
+    parallel.fetch(END, 0)
+    assert len(parallel.take(END)) == END
+    assert not parallel.take(1)
+    assert PARTITION not in parallel.catch_ups
+    parallel.fetch(1, 0)
+
+
 def test_a_commit_before_the_end_of_the_catch_up_deletes_all_checkpoints() -> None:
     """CK-74: the last commit may succeed after the last record, and before the next call ends the catch-up."""
     records: Any = [ModelRecord(offset) for offset in range(END)]

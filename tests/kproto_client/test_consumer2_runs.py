@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from kproto.client import consumer2
 from kproto.client.consumer2 import Consumer2
@@ -105,6 +105,20 @@ def test_records_of_a_partition_that_was_unassigned_are_dropped() -> None:
     consumer.unassign([("a", 1)])
     fake.position = lambda partitions: [TopicPartition("a", 0, 3)]  # type: ignore[method-assign]
     assert fetch(consumer) == [(("a", 0), [1]), (("a", 0), [2])]
+
+
+def test_events_of_a_partition_that_was_unassigned_are_dropped() -> None:
+    """librdkafka reports the end of the other partition only once."""
+    fake, codes = FakeConsumer(), (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET)
+    consumer = reader(fake)
+    consumer.unassign([("a", 1)])
+    fake.consume = lambda *_: [  # type: ignore[method-assign]
+        Message(topic="a", partition=partition, offset=7, error=KafkaError(code))
+        for partition in (0, 1)
+        for code in codes
+    ]
+    fetched = consumer.fetch(500, 0)
+    assert (fetched.ends, list(fetched.rejected)) == ({("a", 0): 7}, [("a", 0)])
 
 
 def test_many_partitions_are_not_compared(passes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
