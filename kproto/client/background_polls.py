@@ -286,8 +286,10 @@ class BackgroundPolls:
             self.records.forget(partitions)
 
     def pause(self, partitions: Collection[PartitionKey]) -> None:
+        # librdkafka skips a partition that it does not know yet, and goes on fetching it after the assignment.
+        assigned = self._assigned()
         with self._lock:
-            self.records.pause(partitions)
+            self.records.pause(assigned.intersection(partitions))
         self._held.difference_update(partitions)
         self.consumer.pause(to_topic_partitions(partitions))
 
@@ -410,14 +412,17 @@ class BackgroundPolls:
         messages = call()
         if not self._has_revoked:
             return messages
-        assigned = {partition_of(each) for each in self.consumer.assignment()}
+        assigned = self._assigned()
         return [each for each in messages if each.error() is not None or partition_of_message(each) in assigned]
+
+    def _assigned(self) -> set[PartitionKey]:
+        return {partition_of(each) for each in self.consumer.assignment()}
 
     def _hold(self) -> None:
         """Pause the partitions that are not paused."""
         with self._lock:
             paused = self._held | set(self.records.paused)
-        to_hold = {partition_of(each) for each in self.consumer.assignment()} - paused
+        to_hold = self._assigned() - paused
         if to_hold:
             self.consumer.pause(to_topic_partitions(to_hold))
             self._held |= to_hold

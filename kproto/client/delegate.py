@@ -235,7 +235,7 @@ class ConsumerDelegate:
         self.delivery.end_run()
         self._assignment.pause(partitions)
         if self._parallel is not None:
-            self._parallel.pause(partitions)
+            self._parallel.pause([each for each in partitions if each in self._assignment])
 
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> None:
         partitions = list(map(partition_of, topic_partitions))

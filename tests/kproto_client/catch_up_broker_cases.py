@@ -19,6 +19,15 @@ from tests.kproto_client.catch_up_cases import ON, behind, parallel_of, serve
 from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name
 
 
+def a_pause_before_the_assignment_has_no_effect(kafka: KafkaFixture) -> None:
+    """CK-67: as without the setting, since librdkafka does not know the partition yet."""
+    topic, group = behind(kafka)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.pause([TopicPartition(topic, 0)])
+        consumer.subscribe([topic])
+        assert read(consumer, 50) == list(range(70, 120))
+
+
 def transactional_producer(kafka: KafkaFixture) -> Producer:
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": unique_name("tx"), "log_level": 0})
     producer.init_transactions(LIMIT_S)
@@ -129,5 +138,9 @@ def raw_checkpoints(kafka: KafkaFixture, group: str, topic: str) -> dict[int, di
 
 
 CASES: dict[str, Case] = cases(
-    one_membership, checkpoints_in_a_compacted_topic, aborted_records_and_markers, consumer1_start_with_isolation_level
+    a_pause_before_the_assignment_has_no_effect,
+    one_membership,
+    checkpoints_in_a_compacted_topic,
+    aborted_records_and_markers,
+    consumer1_start_with_isolation_level,
 )

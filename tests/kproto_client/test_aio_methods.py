@@ -92,6 +92,19 @@ async def test_consume_and_poll(kafka: KafkaFixture) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_partition_that_is_paused_before_its_assignment_is_read(kafka: KafkaFixture) -> None:
+    """As of confluent-kafka: librdkafka does not know the partition yet, and the pause has no effect."""
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 5)
+    async with Consumer(kafka.config(group)) as consumer:
+        await consumer.pause([TopicPartition(topic, 0)])
+        await consumer.subscribe([topic])
+        assert await offsets_of(consumer, 5) == list(range(5))
+        await consumer.pause([TopicPartition(topic, 0)])
+        await anyio.to_thread.run_sync(kafka.write, topic, 1)
+        assert await consumer.consume(1, 0.3) == []
+
+
+@pytest.mark.anyio
 async def test_a_cancelled_consume_loses_no_record(kafka: KafkaFixture) -> None:
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 100)
     offsets: list[int | None] = []
