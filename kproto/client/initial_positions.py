@@ -214,9 +214,13 @@ class InitialPositions:
     def _start_catch_up(
         self, parallel: ParallelCatchUp, bounds: dict[PartitionKey, LogBounds], starts: StartPositions
     ) -> None:
-        """Move the start of consumer 1 to the log end; a committed offset out of range is reset before (CK-52)."""
+        """Move the start of consumer 1 to the log end; a committed offset before the log is reset before (CK-52).
+
+        A committed offset from the end on is kept. The end may be the last stable offset, and an offset after it may be
+        in range: Fetch decides (CK-12).
+        """
         positions: dict[PartitionKey, TopicPartition] = {}
-        for partition in sorted(starts.at):
+        for partition in sorted(each for each, start in starts.at.items() if start.offset < bounds[each].end):
             start = starts.at.pop(partition)
             offset = position_out_of_range(self._settings, bounds[partition], start.offset)
             if offset is None:
@@ -228,9 +232,7 @@ class InitialPositions:
                 reason, why = reason_after_error(self._settings, bounds[partition], "")
                 self._publish(position_reset(partition, start.offset, offset, reason, why))
         for partition, consumer1_start in parallel.start(positions, bounds).items():
-            # Without a catch-up, the committed offset keeps its leader epoch.
-            is_same = positions[partition].offset == consumer1_start
-            starts.at[partition] = positions[partition] if is_same else TopicPartition(*partition, consumer1_start)
+            starts.at[partition] = TopicPartition(*partition, consumer1_start)
 
 
 def _of_topic(topic: str, partitions: Iterable[PartitionKey]) -> list[PartitionKey]:

@@ -13,10 +13,12 @@ import confluent_kafka
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
+from kproto.client import Event
 from kproto.client.checkpoint_topic import PARTITION_COUNT, TOPIC_CONFIG
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC, checkpoint_partition
 from tests.kproto_client.catch_up_cases import ON, behind, parallel_of, serve
-from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name
+from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name, wait_for_assignment
+from tests.waiting import wait_until
 
 
 def a_pause_before_the_assignment_has_no_effect(kafka: KafkaFixture) -> None:
@@ -40,6 +42,27 @@ def write_in_transaction(producer: Producer, topic: str, count: int) -> None:
     for _ in range(count):
         producer.produce(topic, b"x", partition=0)
     producer.flush(LIMIT_S)
+
+
+def committed_offset_after_the_last_stable_offset(kafka: KafkaFixture) -> None:
+    """CK-12, CK-52: as of a member with read_uncommitted; no record is read again when the transaction ends."""
+    topic, group = kafka.topic(), unique_name("group")
+    kafka.write(topic, 50)
+    producer = transactional_producer(kafka)
+    write_in_transaction(producer, topic, 10)
+    kafka.commit(group, topic, 60)
+    events: list[Event] = []
+    settings = {**ON, "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+    with kafka.consumer(group, **settings, event_cb=events.append) as consumer:
+        consumer.subscribe([topic])
+        wait_for_assignment(consumer, 1)
+        delegate = consumer._delegate
+        assert delegate is not None
+        wait_until(lambda: consumer.poll(0.02) is None and not delegate._pending.exist, "the start position")
+        producer.commit_transaction(LIMIT_S)
+        kafka.write(topic, 1)
+        assert read(consumer, 1) == [61]
+    assert events == []
 
 
 def aborted_records_and_markers(kafka: KafkaFixture) -> None:
@@ -142,5 +165,6 @@ CASES: dict[str, Case] = cases(
     one_membership,
     checkpoints_in_a_compacted_topic,
     aborted_records_and_markers,
+    committed_offset_after_the_last_stable_offset,
     consumer1_start_with_isolation_level,
 )
