@@ -16,6 +16,7 @@ from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRec
 from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
 from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL, position_of
 from kproto.records.batches import read_records
+from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
@@ -280,6 +281,22 @@ def test_a_damaged_batch_is_an_error_of_the_file() -> None:
     file.close()
     with pytest.raises(DamagedBatch):
         stored.refresh_index()
+
+
+def test_the_last_message_of_an_old_segment_may_be_shorter_than_the_header_of_a_batch() -> None:
+    """LF-4: "hello" of a console producer of 0.10 has 39 bytes, the header of a batch of magic 2 has 61."""
+    disk = SimulatedDisk()
+    disk.make_directory("t-0")
+    messages = [
+        build_message_set([Record(None, b"hello", offset=offset)], magic=offset % 2)
+        for offset in range(4)
+    ]
+    for base_offset in (0, 2):
+        file = disk.open(f"t-0/{base_offset:020}.log", create=True)
+        file.write_at(0, b"".join(messages[base_offset : base_offset + 2]))
+        file.close()
+    _, stored = opened(disk, 10_000)
+    assert stored.read(0, ALL, min_one_batch=True) == b"".join(messages)
 
 
 def test_a_read_that_failed_leaves_no_batch_in_the_index_twice() -> None:

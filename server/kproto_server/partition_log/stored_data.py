@@ -224,15 +224,17 @@ class StoredData(PartitionData):
         """Index the batches from a position on; return the position after the last settled batch."""
         data, start = b"", position
         size = self._sizes[-1] if self._sizes else 0
-        while position + HEADER_SIZE <= segment.size:
+        while position + LOG_OVERHEAD + SIZE_MIN <= segment.size:
             if not start <= position <= start + len(data) - HEADER_SIZE:
                 wanted = HEADER_SIZE if size >= LARGE_BATCH_BYTES else READ_SIZE
                 data, start = file.read_at(position, min(wanted, segment.size - position)), position
+                data = data.ljust(HEADER_SIZE, b"\0")  # a last message from before 0.11 may be shorter than a header
             base_offset, length, epoch, magic, attributes, delta, max_timestamp, producer_id = HEADER.unpack_from(
                 data, position - start
             )
             size, last_offset = LOG_OVERHEAD + length, base_offset + delta
-            if length < SIZE_MIN:  # the segment was damaged: no position would follow
+            if length < (SIZE_MIN if magic != MAGIC else HEADER_SIZE - LOG_OVERHEAD):
+                # The segment was damaged: no position would follow.
                 raise DecodeError("batch.length", position, f"{length} bytes")
             if position + size > segment.size:
                 break
