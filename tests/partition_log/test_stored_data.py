@@ -18,12 +18,13 @@ from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL, position_of
 from kproto.records.batches import read_records
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
-from kproto.records.record_batch import build_record_batch
+from kproto.records.record_batch import build_record_batch, read_header, seal
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.log_manager.retention_task import retention_config
 from kproto_server.partition_log.lookup import lookup_budget, record_at
 from kproto_server.partition_log.partition_data import PartitionData
+from kproto_server.partition_log.producers import BatchMetadata
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.errors import DamagedBatch
@@ -287,16 +288,26 @@ def test_the_last_message_of_an_old_segment_may_be_shorter_than_the_header_of_a_
     """LF-4: "hello" of a console producer of 0.10 has 39 bytes, the header of a batch of magic 2 has 61."""
     disk = SimulatedDisk()
     disk.make_directory("t-0")
-    messages = [
-        build_message_set([Record(None, b"hello", offset=offset)], magic=offset % 2)
-        for offset in range(4)
-    ]
+    messages = [build_message_set([Record(None, b"hello", offset=offset)], magic=offset % 2) for offset in range(4)]
     for base_offset in (0, 2):
         file = disk.open(f"t-0/{base_offset:020}.log", create=True)
         file.write_at(0, b"".join(messages[base_offset : base_offset + 2]))
         file.close()
     _, stored = opened(disk, 10_000)
     assert stored.read(0, ALL, min_one_batch=True) == b"".join(messages)
+
+
+@pytest.mark.parametrize("retained", [0, 1])
+def test_a_compacted_batch_has_the_sequences_of_all_its_records(retained: int) -> None:
+    """BA-65: `DefaultRecordBatch.lastSequence`. The cleaner of a real broker retains a producer's last batch without
+    records."""
+    whole = batch(5, producer_id=7, producer_epoch=0, base_sequence=0)
+    header = read_header(whole).replace(record_count=retained)
+    data = PartitionData()
+    data.add_stored(seal(header, b""))
+    found = data.producers.check(7, 0, 0, 5, refuses_unknown=False)
+    assert isinstance(found, BatchMetadata), "a duplicate"
+    assert data.producers.check(7, 0, 5, 1, refuses_unknown=False) == ErrorCode.NONE
 
 
 def test_a_read_that_failed_leaves_no_batch_in_the_index_twice() -> None:

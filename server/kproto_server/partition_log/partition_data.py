@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NO_TIMESTAMP = -1
 PRODUCER_HEADER = header_struct(
-    "attributes", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"
+    "attributes", "last_offset_delta", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"
 )
 _PLACE = header_struct("base_offset", "batch_length", "partition_leader_epoch")
 """What a batch begins with; its offset and its epoch are the log's."""
@@ -142,7 +142,7 @@ class PartitionData:
 
     def _index_producer(self, batch: bytes, base_offset: int, *, restores_producers: bool = False) -> None:
         """Add a batch with a producer id to the transactions; ``restores_producers``: and to the producers."""
-        attributes, timestamp_ms, producer_id, epoch, sequence, count = PRODUCER_HEADER.unpack_from(batch)
+        attributes, delta, timestamp_ms, producer_id, epoch, sequence = PRODUCER_HEADER.unpack_from(batch)
         if producer_id == NO_PRODUCER_ID:
             return
         is_transactional = bool(attributes & TRANSACTIONAL)
@@ -156,7 +156,8 @@ class PartitionData:
         if is_transactional:
             self.known_transactions.add_batch(producer_id, epoch, base_offset)
         if restores_producers:
-            one = BatchMetadata(sequence, sequence_after(sequence, count - 1), base_offset, timestamp_ms)
+            # Compaction removes records, and leaves the sequences of the batch.
+            one = BatchMetadata(sequence, sequence_after(sequence, delta), base_offset, timestamp_ms)
             self.known_producers.add(producer_id, epoch, one, timestamp_ms, is_transactional=is_transactional)
 
     @property

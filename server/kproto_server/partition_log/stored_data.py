@@ -194,7 +194,7 @@ class StoredData(PartitionData):
     def restore_producer(self, producer_id: int, batch: bytes) -> None:
         """Make a producer what the log says: a batch or marker of it was not written."""
         if producer_id != NO_PRODUCER_ID:
-            _, _, _, epoch, first_sequence, _ = PRODUCER_HEADER.unpack_from(batch)
+            _, _, _, _, epoch, first_sequence = PRODUCER_HEADER.unpack_from(batch)
             self.known_producers.lose(producer_id, epoch, first_sequence)
             self._lost_producers.add(producer_id)
             self._clear_index()
