@@ -297,6 +297,32 @@ def test_the_last_message_of_an_old_segment_may_be_shorter_than_the_header_of_a_
     assert stored.read(0, ALL, min_one_batch=True) == b"".join(messages)
 
 
+def test_a_batch_that_is_not_settled_stays_when_its_segment_is_closed() -> None:
+    """A batch that is larger than the write-ahead log is written first, and settled after the sync."""
+    settled: list[tuple[PendingAppend, int]] = []
+
+    class LateWriter(ImmediateWriter):
+        def append_to(self, log: PartitionLog, item: PendingAppend, encoded: bytes, record_count: int) -> None:
+            settled.append((item, self._log_dir.writer.write(log, encoded, record_count)))
+
+    disk = SimulatedDisk()
+    log_dir, _ = opened(disk, 10_000)
+    stored = StoredData(log_dir.logs["t", 0], LateWriter(log_dir), 0)
+    for _ in range(2):
+        stored.append(batch(1), 0, 0, 0)
+    item, error = settled.pop(0)
+    item.settle(error)
+    stored.log.roll()
+    stored.delete_before(1)
+    assert stored.read(0, ALL, min_one_batch=True) == b""
+    assert not stored.begins_after(stored.log.closed_segments()[0])
+    item, error = settled.pop(0)
+    item.settle(error)
+    assert [record.offset for record in read_records(stored.read(0, ALL, min_one_batch=True))] == [1]
+    stored.delete_before(2)
+    assert stored.begins_after(stored.log.closed_segments()[0])
+
+
 @pytest.mark.parametrize("retained", [0, 1])
 def test_a_compacted_batch_has_the_sequences_of_all_its_records(retained: int) -> None:
     """BA-65: `DefaultRecordBatch.lastSequence`. The cleaner of a real broker retains a producer's last batch without

@@ -161,6 +161,8 @@ class StoredData(PartitionData):
         end = log.end
         if self._indexed != (end.base_offset, end.position):
             for segment in log.segments():
+                if segment.base_offset > self.next_offset:
+                    break  # the batches before are not settled yet
                 if segment.base_offset >= self._indexed[0]:
                     try:
                         self._index(segment)
@@ -299,7 +301,9 @@ class StoredData(PartitionData):
 
     def begins_after(self, segment: Segment) -> bool:
         """Return whether all batches of a segment are below the log start offset."""
-        return self._first >= len(self._segments) or self._segments[self._first] > segment.base_offset
+        if self._first < len(self._segments):
+            return self._segments[self._first] > segment.base_offset
+        return self._indexed >= (segment.base_offset, segment.size)  # otherwise it has batches that are not settled
 
     def keep_index(self) -> None:
         """Keep the index although the log has changed: only segments without indexed batches were removed."""
