@@ -22,7 +22,7 @@ from kproto_server.partition_log.memory_compaction import compaction
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.producers import BatchMetadata
 from kproto_server.partition_log.stored_data import StoredData
-from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.compaction import Compaction
 from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.partition_log.test_stored_data import opened
 
@@ -117,8 +117,9 @@ class Logs:
 
     def _compact(self) -> None:
         list(compaction(self.memory, self.memory.next_offset, self._now_ms, DELETE_RETENTION_MS))
-        cleaning = CompactionSettings(DELETE_RETENTION_MS, 0.0)
-        for work in Compaction(self._disk, self.stored.log, self._log_dir.writer, cleaning, self._now_ms).run():
+        for work in Compaction(
+            self._disk, self.stored.log, self._log_dir.writer, DELETE_RETENTION_MS, self._now_ms
+        ).run():
             if work is not None:
                 work()
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kproto.records.batches import read_records
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.retention import (
@@ -95,8 +97,7 @@ def test_many_partitions_of_one_size_lose_their_records_in_one_pass() -> None:
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), "os") if on_disk else None
-    settings = {"log.cleaner.backoff.ms": "1000", "log.cleaner.min.cleanable.ratio": "0.1"}
-    with Broker(data=data, clock="manual", settings=settings, kafka_version="3.9") as broker:
+    with Broker(data=data, clock="manual", settings={"log.cleaner.backoff.ms": "1000"}, kafka_version="3.9") as broker:
         talk = Talk(broker.bootstrap_servers)
         talk.create("old", retention_ms="60000")
         talk.create("large", retention_bytes="300", retention_ms="-1", segment_bytes="200")
@@ -120,6 +121,32 @@ def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) ->
         assert 0 < started["large"] < 12
         assert 2 <= len(retained) < 6, retained
         assert retained[-1] == 11
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_topic_has_its_own_configs_of_compaction(on_disk: bool, tmp_path: Path) -> None:
+    """Another key makes less than half of the log dirty; the broker retains tombstones for a day."""
+    data = DataDirectory(str(tmp_path), "os") if on_disk else None
+    with Broker(data=data, clock="manual", kafka_version="3.9") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        configs = {"segment_bytes": "100", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "1"}
+        talk.create("keys", cleanup_policy="compact", **configs)
+        talk.create("plain", cleanup_policy="compact", segment_bytes="100")
+        tombstone = build_record_batch([Record(b"k", None, timestamp=broker.clock.now_ms())])
+        for topic in ("keys", "plain"):
+            for _ in range(3):
+                produce(talk, "", topic, batch(), 7)
+            produce(talk, "", topic, tombstone, 7)
+            produce(talk, "", topic, batch(key=b"other"), 7)
+
+        def is_deleted() -> bool:
+            for topic in ("keys", "plain"):
+                produce(talk, "", topic, batch(key=b"other"), 7)  # closes a segment
+            broker.clock.advance(minutes=1)
+            return 3 not in retained_offsets(talk, "keys")
+
+        wait_until(is_deleted, "the compaction of the tombstone: on disk, a thread syncs files in between")
+        assert 3 in retained_offsets(talk, "plain")
 
 
 def retained_offsets(talk: Talk, topic: str) -> list[int]:

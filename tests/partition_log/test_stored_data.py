@@ -26,7 +26,7 @@ from kproto_server.partition_log.lookup import lookup_budget, record_at
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.producers import BatchMetadata
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
-from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.compaction import Compaction
 from kproto_server.storage.errors import DamagedBatch
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.testing.simulated_disk import SimulatedDisk, SimulatedFile
@@ -118,7 +118,7 @@ def test_a_reader_sees_the_same_table_at_every_step_of_compactions(failing_opera
         assert found == expected
 
     for _ in range(4):
-        compaction = Compaction(disk, stored.log, log_dir.writer, CompactionSettings(1000, 0.0), 1)
+        compaction = Compaction(disk, stored.log, log_dir.writer, 1000, 1)
         try:
             for work in compaction.run():
                 check()

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from kproto.errors import CorruptLog
-from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.compaction import Compaction
 from kproto_server.storage.group_commit import GroupCommit
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
@@ -17,7 +17,7 @@ from kproto_server.storage.topics_file import StoredTopic
 from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.crash_model import PARTITIONS, TOPIC, Commit, LogModel, read_log
 
-SETTINGS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.0)
+DELETE_RETENTION_MS = 1000
 
 
 class CrashHarness:
@@ -156,7 +156,9 @@ class CrashHarness:
             return
         if self._compaction is None:
             writer = self.log_dir.writer
-            self._compaction = Compaction(self.disk, self.log(partition), writer, SETTINGS, self.now_ms).run()
+            self._compaction = Compaction(
+                self.disk, self.log(partition), writer, DELETE_RETENTION_MS, self.now_ms
+            ).run()
             self.trace.append(f"compact {partition}")
         self.trace.append(f"compact: {steps} steps")
         try:

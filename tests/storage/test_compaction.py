@@ -15,7 +15,7 @@ from kproto.records.control import ControlType, build_end_marker
 from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto_server.storage.cleaner import dirtiest
-from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.compaction import Compaction
 from kproto_server.storage.disk import RealDisk, read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.testing.simulated_disk import SimulatedDisk
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kproto_server.storage.partition_log import PartitionLog
 
 TOPIC = "__consumer_offsets"
-SETTINGS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.5)
+DELETE_RETENTION_MS = 1000
+MIN_DIRTY_RATIO = 0.5
 NOW_MS = 1_000_000
 
 
@@ -62,7 +63,7 @@ def records(log_dir: LogDir, log: PartitionLog) -> list[Record]:
 
 def compact(log_dir: LogDir, log: PartitionLog, now_ms: int = NOW_MS, steps: int | None = None) -> Compaction:
     """Compact the log, or stop after a number of steps."""
-    compaction = Compaction(log_dir.disk, log, log_dir.writer, SETTINGS, now_ms)
+    compaction = Compaction(log_dir.disk, log, log_dir.writer, DELETE_RETENTION_MS, now_ms)
     for number, work in enumerate(compaction.run()):
         if work is not None:
             work()
@@ -230,8 +231,8 @@ def test_a_steady_stream_of_commits_takes_at_most_twice_the_live_data(keys: int,
     for _ in range(6 * (live + segment_bytes) // live):
         for commit in commits:
             assert log_dir.writer.write(log, commit, 10) == 0
-            if compaction is None and dirtiest([log], SETTINGS.min_dirty_ratio) is log:
-                compaction = Compaction(disk, log, log_dir.writer, SETTINGS, NOW_MS)
+            if compaction is None and dirtiest([(log, MIN_DIRTY_RATIO)]) is log:
+                compaction = Compaction(disk, log, log_dir.writer, DELETE_RETENTION_MS, NOW_MS)
                 steps = compaction.run()
             if compaction is not None:
                 work = next(steps, compaction)

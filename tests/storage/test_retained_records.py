@@ -27,7 +27,7 @@ from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto.records.segment_files import segment_name
 from kproto_server.storage import retained_records
-from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.compaction import Compaction
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.log_dir import LogDir
@@ -285,9 +285,7 @@ def write_segment(disk: SimulatedDisk, base_offset: int, content: bytes) -> None
 def compacted(log_dir: LogDir, *, keys_max: int = 10_000) -> dict[str, bytes]:
     """Compact the log; return the content of its segments by name."""
     log = log_dir.logs["t", 0]
-    one = Compaction(
-        log_dir.disk, log, log_dir.writer, CompactionSettings(RETENTION_MS, 0.5), NOW_MS, keys_max=keys_max
-    )
+    one = Compaction(log_dir.disk, log, log_dir.writer, RETENTION_MS, NOW_MS, keys_max=keys_max)
     for work in one.run():
         if work is not None:
             work()

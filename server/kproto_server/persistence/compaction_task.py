@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.storage.cleaner import dirtiest
-from kproto_server.storage.compaction import Compaction, CompactionSettings
+from kproto_server.storage.compaction import Compaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kproto_server.clock import Clock, Timer
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
-    from kproto_server.configuration.settings import Settings
     from kproto_server.persistence.worker_thread import Post, Worker
     from kproto_server.storage.compaction import Work
     from kproto_server.storage.log_dir import LogDir
@@ -33,14 +32,6 @@ CLIENTS_TURN_S = 0.001
 response for each turn of compaction."""
 IDLE_MS = 1.0
 """Real time without a request after which no client is active."""
-
-
-def compaction_settings(settings: Settings) -> CompactionSettings:
-    """Return the broker's settings of compaction."""
-    return CompactionSettings(
-        delete_retention_ms=settings.int("log.cleaner.delete.retention.ms"),
-        min_dirty_ratio=float(settings.str("log.cleaner.min.cleanable.ratio")),
-    )
 
 
 class CompactionTask:
@@ -113,21 +104,22 @@ class CompactionTask:
             return
         logs = (log for log in log_dir.logs.values() if log not in self._damaged and self._is_compacted(log))
         candidates = (log for log in logs if self._blocked.get(log) != log.base_offset)
-        settings = compaction_settings(self._broker_settings.current)
-        log = dirtiest(candidates, settings.min_dirty_ratio)
+        log = dirtiest((log, float(self._config(log, "min.cleanable.dirty.ratio"))) for log in candidates)
         if log is None:
             self._is_idle = True
             return
-        compaction = Compaction(log_dir.disk, log, log_dir.writer, settings, self._clock.now_ms())
+        delete_retention_ms = int(self._config(log, "delete.retention.ms"))
+        compaction = Compaction(log_dir.disk, log, log_dir.writer, delete_retention_ms, self._clock.now_ms())
         self._post(partial(self._turn, log, compaction, compaction.run(), []))
 
     def _is_compacted(self, log: PartitionLog) -> bool:
         """Return whether the topic's `cleanup.policy` has compact; a log without a topic is compacted."""
-        cluster = self._cluster
-        topic = cluster.topic(log.topic)
-        return topic is None or "compact" in topic_config(
-            self._broker_settings.current, topic.configs, "cleanup.policy"
-        )
+        return self._cluster.topic(log.topic) is None or "compact" in self._config(log, "cleanup.policy")
+
+    def _config(self, log: PartitionLog, name: str) -> str:
+        """Return a config of the log's topic, or the broker's value of it."""
+        topic = self._cluster.topic(log.topic)
+        return topic_config(self._broker_settings.current, topic.configs if topic else {}, name)
 
     def _turn(
         self, log: PartitionLog, compaction: Compaction, steps: Generator[Work | None], failures: list[OSError]

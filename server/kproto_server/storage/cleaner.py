@@ -21,12 +21,12 @@ def dirty_size(log: PartitionLog) -> tuple[int, float]:
     return dirty, dirty / total if total else 0.0
 
 
-def dirtiest(logs: Iterable[PartitionLog], min_dirty_ratio: float) -> PartitionLog | None:
-    """Return the next log to compact; None if all are below the ratio.
+def dirtiest(logs: Iterable[tuple[PartitionLog, float]]) -> PartitionLog | None:
+    """Return the next log to compact, of logs with their `min.cleanable.dirty.ratio`; None if all are below it.
 
     Kafka takes the log with the highest ratio. kproto takes the one with the most dirty bytes, so that a series of
     small logs cannot delay the compaction of a large one that grows meanwhile.
     """
-    sizes = [(*dirty_size(log), log) for log in logs]
-    candidates = [(dirty, log) for dirty, ratio, log in sizes if dirty and ratio >= min_dirty_ratio]
+    sizes = [(*dirty_size(log), min_ratio, log) for log, min_ratio in logs]
+    candidates = [(dirty, log) for dirty, ratio, min_ratio, log in sizes if dirty and ratio >= min_ratio]
     return max(candidates, key=lambda pair: pair[0])[1] if candidates else None

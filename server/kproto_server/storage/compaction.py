@@ -63,15 +63,6 @@ KEYS_MAX = 500_000
 """Keys in the offset map of one compaction, at about 200 bytes each. A log with more keys takes several compactions."""
 
 
-class CompactionSettings(NamedTuple):
-    """Settings of the topic."""
-
-    delete_retention_ms: int
-    """`delete.retention.ms`."""
-    min_dirty_ratio: float
-    """`min.cleanable.dirty.ratio`."""
-
-
 class CompactionResult(NamedTuple):
     """The effect of one compaction."""
 
@@ -89,7 +80,7 @@ class Compaction:
         disk: Disk,
         log: PartitionLog,
         writer: LogWriter[Any],
-        settings: CompactionSettings,
+        delete_retention_ms: int,
         now_ms: int,
         *,
         keys_max: int = KEYS_MAX,
@@ -98,7 +89,7 @@ class Compaction:
         self._log = log
         self._writer = writer
         self._keys_max = keys_max
-        self._retained = RetainedRecords(now_ms, settings.delete_retention_ms)
+        self._retained = RetainedRecords(now_ms, delete_retention_ms)
         self._fast = FastRetainedRecords(self._retained.offset_map)
         self._end_offset = 0
         """Batches from this offset on are not changed."""
