@@ -204,9 +204,9 @@ def has_legacy_layout(data: bytes, position: int, end: int) -> bool:
 def read_plain_messages(data: bytes, magic: int, *, count_max: int = UNLIMITED) -> tuple[list[Record], int]:
     """Return the records of the first uncompressed messages of a message set, and the position after them.
 
-    They end before anything else: a wrapper, a message of another magic, one that is truncated or wrong in any way, or
-    with ``count_max``. `read_legacy_batch` reads such a message, or says what is wrong with it; for each of these
-    messages it takes four times as long.
+    They end before anything else: a wrapper, a message of another magic or with append time, one that is truncated or
+    wrong in any way, or with ``count_max``. `read_legacy_batch` reads such a message, or says what is wrong with it;
+    for each of these messages it takes four times as long.
     """
     records: list[Record] = []
     read_head, head_size = _read_head[magic], _HEAD_SIZES[magic]
@@ -216,7 +216,8 @@ def read_plain_messages(data: bytes, magic: int, *, count_max: int = UNLIMITED) 
         key_start = position + head_size
         key_end = key_start if key_size < 0 else key_start + key_size
         end = position + LOG_OVERHEAD + size
-        if found_magic != magic or attributes & COMPRESSION_MASK or not key_end + VALUE_SIZE_BYTES <= end <= len(data):
+        is_plain = found_magic == magic and not attributes & (COMPRESSION_MASK | APPEND_TIME)
+        if not is_plain or not key_end + VALUE_SIZE_BYTES <= end <= len(data):
             break
         value_start = key_end + VALUE_SIZE_BYTES
         value_size = int.from_bytes(data[key_end:value_start], "big", signed=True)

@@ -2,7 +2,8 @@
 
 `python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl [PART]` records a broker that is new and alone.
 ``PART``: a recording of its own, ``contents`` of batches with wrong contents, ``transactions`` of transactional batches
-and markers, ``coordinated`` of producers with a coordinator. Requests are built by our codec; what is wrong with some
+and markers, ``coordinated`` of producers with a coordinator, ``limits`` of timestamp types and of batches larger than a
+segment. Requests are built by our codec; what is wrong with some
 is made by hand. The fast tests put the same bytes to our broker.
 """
 
@@ -197,6 +198,7 @@ def main(address: str, release: str, out: str, part: str = "") -> None:
         conversation_chapters,
         conversation_contents,
         conversation_coordinated,
+        conversation_limits,
         conversation_mistakes,
         conversation_transactions,
     )
@@ -207,6 +209,7 @@ def main(address: str, release: str, out: str, part: str = "") -> None:
         "contents": conversation_contents.CHAPTERS,
         "transactions": conversation_transactions.CHAPTERS,
         "coordinated": conversation_coordinated.CHAPTERS,
+        "limits": conversation_limits.CHAPTERS,
     }
     for chapter in parts[part]:
         chapter(talk)

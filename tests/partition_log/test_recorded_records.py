@@ -98,6 +98,12 @@ def test_transactions_of_a_coordinator(release: str) -> None:
     assert [str(one) for one in Replay(f"coordinated-{release}", release, {}).differences()] == []
 
 
+@pytest.mark.parametrize("release", ["2.8.2", "3.9.2", "4.4.0"])
+def test_timestamp_types_and_batches_larger_than_segments(release: str) -> None:
+    """BA-62: batches with a timestamp type that only the broker may set, and batches near `segment.bytes`."""
+    assert [str(one) for one in Replay(f"limits-{release}", release).differences()] == []
+
+
 def _transactions_reason(release: str, row: Row) -> str | None:
     chapter, _, question = row.note.partition(":")
     is_4 = number(release) >= (4, 0)

@@ -129,9 +129,14 @@ def test_a_topic_has_its_own_configs_of_compaction(on_disk: bool, tmp_path: Path
     data = DataDirectory(str(tmp_path), "os") if on_disk else None
     with Broker(data=data, clock="manual", kafka_version="3.9") as broker:
         talk = Talk(broker.bootstrap_servers)
-        configs = {"segment_bytes": "100", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "1"}
-        talk.create("keys", cleanup_policy="compact", **configs)
         talk.create("plain", cleanup_policy="compact", segment_bytes="100")
+        talk.create(
+            "keys",
+            cleanup_policy="compact",
+            segment_bytes="100",
+            min_cleanable_dirty_ratio="0.01",
+            delete_retention_ms="1",
+        )
         tombstone = build_record_batch([Record(b"k", None, timestamp=broker.clock.now_ms())])
         for topic in ("keys", "plain"):
             for _ in range(3):

@@ -257,7 +257,8 @@ def test_plain_messages_are_read_as_one_by_one_up_to_the_first_that_is_wrong(mag
     messages = build_message_set(records, magic=magic)
     wrapper = build_message_set(records[:1], magic=magic, compression=Compression.GZIP)
     other = build_message_set([Record(b"k", b"v1")], magic=0) if magic else V1
-    for behind in (b"", wrapper, other, messages[:-1]):
+    appended = build_message_set(records[:1], magic=1, append_time=5)
+    for behind in (b"", wrapper, other, appended, messages[:-1]):
         for position in range(len(messages)):
             for changed in {messages[position], 0, 0xFF, messages[position] ^ 1}:
                 data = messages[:position] + bytes((changed,)) + messages[position + 1 :] + behind
@@ -271,7 +272,7 @@ def one_by_one(data: bytes, magic: int) -> tuple[list[Record], int]:
     position = 0
     try:
         for batch in read_batches(data):
-            if batch.magic != magic or batch.compression is not Compression.NONE:
+            if batch.magic != magic or batch.compression is not Compression.NONE or batch.has_append_time:
                 break
             found += batch.records()
             position += batch.size

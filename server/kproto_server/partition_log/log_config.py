@@ -33,12 +33,18 @@ class LogConfig(NamedTuple):
     """`message.timestamp.before.max.ms`: how far a timestamp may be behind the broker's clock; None: unlimited."""
     in_sync_replicas_min: int = 1
     """`min.insync.replicas`."""
+    segment_bytes: int = 1 << 30
+    """`segment.bytes`: no batch is larger."""
 
     @property
     def takes_batches_as_they_are(self) -> bool:
-        """Whether no config asks for a look at each record, or for another batch than the producer sent."""
-        _, is_compacted, has_append_time, compression, _, timestamp_before_max_ms, _ = self
-        return not (is_compacted or has_append_time) and compression is None and timestamp_before_max_ms is None
+        """Whether no config asks for a look at each record, for another batch than the producer sent, or for a smaller
+        one than `max.message.bytes` allows."""
+        message_bytes_max, is_compacted, has_append_time, compression, _, timestamp_before_max_ms, _, segment_bytes = (
+            self
+        )
+        takes_records = not (is_compacted or has_append_time) and timestamp_before_max_ms is None
+        return takes_records and compression is None and message_bytes_max <= segment_bytes
 
 
 def log_config(settings: Settings, own_configs: Mapping[str, str]) -> LogConfig:
@@ -65,6 +71,7 @@ def _log_config(settings: Settings, own_configs: tuple[tuple[str, str], ...]) ->
         timestamp_after_max_ms=_limit(config("message.timestamp.after.max.ms"), both_limits),
         timestamp_before_max_ms=_limit(config("message.timestamp.before.max.ms"), both_limits),
         in_sync_replicas_min=int(config("min.insync.replicas") or 1),
+        segment_bytes=int(config("segment.bytes")),
     )
 
 

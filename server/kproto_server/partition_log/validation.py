@@ -47,6 +47,8 @@ BUDGET_SIZE_BYTES = 1 << 20
 """Records of a request for which there is one budget."""
 UNTOUCHED_SIZE_BYTES = 16 << 20
 """Records that are only checked and appended before other clients are served: 20 to 40 ms."""
+DECODED_CLASS, PACKED_CLASS = "DefaultRecord", "PartialDefaultRecord"
+"""Kafka's classes of a record, in the texts of errors; the second one is of a compressed batch."""
 BASE_OFFSET_SIZE = 8
 FIRST_OFFSET = bytes(BASE_OFFSET_SIZE)
 """The base offset is the first field of a batch; producers send 0."""
@@ -182,7 +184,7 @@ class Validation(NamedTuple):
         records: list[Record] | None = None
         if self._must_check_records(header):
             records = self._records(header, encoded, content)
-            refusal = self._check_records(partition, records)
+            refusal = self._check_records(partition, records, _appended_class(header))
             if refusal is not None:
                 return refusal
         is_unnumbered = layout is RecordLayout.UNNUMBERED and compression is not Compression.NONE
@@ -194,6 +196,8 @@ class Validation(NamedTuple):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         if len(converted) > self.config.message_bytes_max:
             return Refused(ErrorCode.MESSAGE_TOO_LARGE)
+        if len(converted) > self.config.segment_bytes:
+            return Refused(ErrorCode.RECORD_LIST_TOO_LARGE)
         return Accepted(
             converted,
             header.record_count,
@@ -215,6 +219,7 @@ class Validation(NamedTuple):
         found, end = self.budget.decoded.plain_messages(records, magic)
         magics = {magic} if found else set()
         codecs = [Compression.NONE] * len(found)
+        appended: list[Record] = []
         for batch in read_batches(records, end):
             codecs.append(batch.compression)
             magics.add(batch.magic)
@@ -226,7 +231,10 @@ class Validation(NamedTuple):
                     raise
                 except DecodeError:
                     return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-            found += self.budget.decoded.records_of(batch, content)
+            records_of_batch = self.budget.decoded.records_of(batch, content)
+            found += records_of_batch
+            if batch.has_append_time:
+                appended += records_of_batch
         is_mixed = len(magics) > 1 or (len(codecs) > 1 and any(codecs))
         if not found or (is_mixed and self.behavior.refuses_mixed_message_sets):
             return Refused(self.behavior.invalid_records_error, reached_log=True)
@@ -234,6 +242,8 @@ class Validation(NamedTuple):
         refusal = self._check_records(partition, numbered)
         if refusal is not None:
             return refusal
+        if any(self._refuses_append_time(record) for record in appended):
+            return Refused(ErrorCode.INVALID_TIMESTAMP)
         max_timestamp = self.now_ms if config.has_append_time else max(record.timestamp for record in numbered)
         codec = codecs[-1] if config.compression is None else config.compression
         self.budget.decoded.take_packed(numbered, codec)
@@ -246,6 +256,8 @@ class Validation(NamedTuple):
         )
         if len(encoded) > config.message_bytes_max:
             return Refused(ErrorCode.MESSAGE_TOO_LARGE)
+        if len(encoded) > config.segment_bytes:
+            return Refused(ErrorCode.RECORD_LIST_TOO_LARGE)
         count = len(numbered)
         return Accepted(encoded, count, count - 1, max_timestamp, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
@@ -255,7 +267,7 @@ class Validation(NamedTuple):
         The header has the greatest timestamp, so it suffices for the upper limit but not for the lower one.
         """
         config = self.config
-        if config.is_compacted:
+        if config.is_compacted or header.attributes & APPEND_TIME:
             return True
         if config.has_append_time:
             return False
@@ -263,19 +275,22 @@ class Validation(NamedTuple):
             return True
         return self._is_too_late(header.max_timestamp) or self._is_too_late(header.base_timestamp)
 
-    def _check_records(self, partition: int, records: list[Record]) -> Refused | None:
-        """Refuse the whole batch if one record is invalid, with an error for each invalid record."""
+    def _check_records(self, partition: int, records: list[Record], appended_class: str = "") -> Refused | None:
+        """Refuse the whole batch if one record is invalid, with an error for each invalid record.
+
+        ``appended_class``: Kafka's class of records whose producer says that the broker has set their timestamp.
+        """
         first, last = self._certain_timestamps()
         errors = [
             error
             for index, record in enumerate(records)
             # Nearly all records pass here: the call alone takes three times as long.
-            if not (record.key is not None and first <= record.timestamp <= last)
-            and (error := self._check_record(partition, index, record)) is not None
+            if not (record.key is not None and first <= record.timestamp <= last and not appended_class)
+            and (error := self._check_record(partition, index, record, appended_class)) is not None
         ]
         return _refused_for(errors, self.behavior) if errors else None
 
-    def _check_record(self, partition: int, index: int, record: Record) -> RecordError | None:
+    def _check_record(self, partition: int, index: int, record: Record, appended_class: str) -> RecordError | None:
         """Return what is wrong with a record: first its missing key, then its timestamp."""
         config = self.config
         if config.is_compacted and record.key is None:
@@ -284,13 +299,27 @@ class Validation(NamedTuple):
             message = f"Compacted topic cannot accept message without key in topic partition {name}"
             return RecordError(index, self.behavior.invalid_records_error, message + period)
         is_in_range = not (self._is_too_late(record.timestamp) or self._is_too_early(record.timestamp))
-        if config.has_append_time or is_in_range:
+        if not (config.has_append_time or is_in_range):
+            message = (
+                f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
+                f"The timestamp should be within {self._timestamp_range()}"
+            )
+        elif appended_class and self._refuses_append_time(record):
+            no_key_size = 0 if appended_class == DECODED_CLASS else -1
+            key_size, value_size = (no_key_size if one is None else len(one) for one in (record.key, record.value))
+            message = (
+                f"Invalid timestamp type in message {appended_class}(offset={index}, timestamp={record.timestamp}, "
+                f"key={key_size} bytes, value={value_size} bytes). "
+                "Producer should not set timestamp type to LogAppendTime."
+            )
+        else:
             return None
-        message = (
-            f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
-            f"The timestamp should be within {self._timestamp_range()}"
-        )
         return RecordError(index, ErrorCode.INVALID_TIMESTAMP, message)
+
+    def _refuses_append_time(self, record: Record) -> bool:
+        """Return whether a record is refused because its producer says that the broker has set its timestamp."""
+        is_cleared = self.behavior.clears_append_time and not self.config.has_append_time
+        return not is_cleared or record.timestamp == NO_TIMESTAMP
 
     def _certain_timestamps(self) -> tuple[int, int]:
         """Return the least and the greatest timestamp that are valid without Kafka's arithmetic, which wraps."""
@@ -320,9 +349,11 @@ class Validation(NamedTuple):
 
     def _stamped(self, header: RecordBatchHeader, encoded: bytes) -> bytes:
         """Return the batch with the timestamp type of its topic; usually the same object."""
-        if not self.config.has_append_time:
+        has_append_time = self.config.has_append_time
+        if has_append_time == bool(header.attributes & APPEND_TIME):  # both: it is refused
             return encoded
-        stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
+        max_timestamp = self.now_ms if has_append_time else header.max_timestamp
+        stamped = header.replace(max_timestamp=max_timestamp, attributes=header.attributes ^ APPEND_TIME)
         return seal(stamped, encoded[HEADER_SIZE:])
 
     def _converted(self, header: RecordBatchHeader, found: list[Record], compression: Compression) -> bytes | None:
@@ -339,14 +370,22 @@ class Validation(NamedTuple):
         return build_record_batch(
             records,
             base_offset=0,
-            base_timestamp=header.base_timestamp,
+            base_timestamp=records[0].timestamp if header.attributes & APPEND_TIME else header.base_timestamp,
             max_timestamp=self.now_ms if config.has_append_time else header.max_timestamp,
             producer_id=header.producer_id,
             producer_epoch=header.producer_epoch,
             base_sequence=header.base_sequence,
             compression=codec,
-            flags=header.attributes & ~COMPRESSION_MASK | (APPEND_TIME if config.has_append_time else 0),
+            flags=header.attributes & ~(COMPRESSION_MASK | APPEND_TIME)
+            | (APPEND_TIME if config.has_append_time else 0),
         )
+
+
+def _appended_class(header: RecordBatchHeader) -> str:
+    """Return Kafka's class of the records, if their producer says that the broker has set their timestamp; else ""."""
+    if not header.attributes & APPEND_TIME:
+        return ""
+    return PACKED_CLASS if header.attributes & COMPRESSION_MASK else DECODED_CLASS
 
 
 def _has_wrong_sequence(header: RecordBatchHeader) -> bool:

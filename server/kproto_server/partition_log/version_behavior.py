@@ -126,6 +126,13 @@ class ProduceBehavior(VersionBehavior):
         return self.at_least(2, 4)
 
     @cached_property
+    def clears_append_time(self) -> bool:
+        """Whether a batch whose producer says that the broker has set the timestamps is stored without this attribute,
+        instead of INVALID_TIMESTAMP: from 3.6 on, unless the topic has append time (measured on 2.8.2, 3.9.2 and 4.4.0;
+        LogValidator.validateTimestamp)."""
+        return self.at_least(3, 6)
+
+    @cached_property
     def returns_record_errors(self) -> bool:
         """Whether the response names the refused records (KIP-467, from 2.4 on)."""
         return self.at_least(2, 4)
