@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
+from kproto_server.process_tree import ProcessTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,14 +38,19 @@ class ClientProcess:
         return self._process.poll()
 
     def end(self) -> None:
-        """Terminate the process if it runs, and wait for its end."""
+        """Terminate the process if it runs, with those that it has started, and wait for its end.
+
+        The command may be a shell or `npm run`; the client that it leaves behind would join the next broker's group.
+        """
         if self._process.poll() is None:
+            tree = ProcessTree(self._process.pid)
             self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(TERMINATION_LIMIT_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            tree.end()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import threading
 import time
 
 from kproto_server.commandline.cli import main
-from kproto_server.commandline.process_tree import WATCH
+from kproto_server.process_tree import WATCH
 
 PARENT_CHECK_S = 0.2
 

@@ -189,7 +189,7 @@ child.wait()
         program = f"""
 import os, signal, subprocess, sys
 from kproto_server.commandline.cli import main
-from kproto_server.commandline.process_tree import Watcher
+from kproto_server.process_tree import Watcher
 
 class Popen(subprocess.Popen):
     def __init__(self, *words, **options):

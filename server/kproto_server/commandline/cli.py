@@ -120,7 +120,7 @@ def _command(words: list[str]) -> int:
         case ["help", "conform", *rest]:
             return _conform(["help", *rest])
         case ["watch-processes"]:  # `process_tree.WATCH`, without an import
-            from kproto_server.commandline.process_tree import main as watch
+            from kproto_server.process_tree import main as watch
 
             watch()
             return 0

@@ -24,8 +24,8 @@ from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
 from kproto_server.commandline import logs
 from kproto_server.commandline.output import write
-from kproto_server.commandline.process_tree import ProcessTree, Watcher
 from kproto_server.commandline.reporting import report_on
+from kproto_server.process_tree import ProcessTree, Watcher
 from kproto_server.report.model import Run
 
 if TYPE_CHECKING:

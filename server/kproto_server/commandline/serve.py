@@ -225,7 +225,7 @@ def _parents() -> tuple[int, ...]:
     if not getattr(sys, "frozen", False):
         return (os.getppid(),)
 
-    from kproto_server.commandline.process_tree import parent_of
+    from kproto_server.process_tree import parent_of
 
     return os.getppid(), parent_of(os.getppid())
 
