@@ -93,6 +93,11 @@ REFUSED: tuple[tuple[dict[str, Any], str, str], ...] = (
     ({"close": True, "seed": 1}, "latest", "seed is an option of probability, not of close"),
     ({"close": True, "place": "items"}, "latest", "place is an option of error, not of close"),
     ({"throttle_ms": 5, "when": "after"}, "latest", "when is an option of error, no_response, close, reset, delay_ms"),
+    (
+        {"freeze": True, "delay_ms": 5, "when": "after"},
+        "latest",
+        "a heartbeat that freeze acts on takes no effect: when can't be after",
+    ),
     ({"close": True, "when": "later"}, "latest", "when is before or after, not 'later'"),
     ({"max_versions": {"Fetches": 4}}, "latest", "there is no API 'Fetches'"),
     ({"max_versions": {}}, "latest", "max_versions has a greatest version for each of some APIs"),

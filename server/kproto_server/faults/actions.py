@@ -256,7 +256,7 @@ def _changed(faulty: Faulty, result: Result) -> Result:
         case "truncate_bytes":
             return _soon(faulty, Shaped(response, lambda frame: _truncated(faulty, frame)))
         case "chunk_bytes":
-            return _soon(faulty, Shaped(response, lambda frame: _chunk(faulty, frame)))
+            return _soon(faulty, Shaped(response, lambda frame: _chunk(faulty, frame, 0)))
         case "corrupt" if action.value == "length":
             return _soon(faulty, Shaped(response, _with_negative_size))
         case "corrupt":
@@ -285,11 +285,10 @@ def _truncated(faulty: Faulty, frame: bytes) -> Piece:
     return Piece(frame[: faulty.action.value], close_reason=faulty.reason)
 
 
-def _chunk(faulty: Faulty, frame: bytes) -> Piece:
-    size, interval_ms = faulty.action.value, faulty.action.chunk_interval_ms
-    if len(frame) <= size:
-        return Piece(frame)
-    return Piece(frame[:size], _wait(faulty, interval_ms, lambda: _chunk(faulty, frame[size:])))
+def _chunk(faulty: Faulty, frame: bytes, start: int) -> Piece:
+    end, interval_ms = start + faulty.action.value, faulty.action.chunk_interval_ms
+    chunk = frame[start:end]
+    return Piece(chunk, _wait(faulty, interval_ms, lambda: _chunk(faulty, frame, end)) if end < len(frame) else None)
 
 
 def _with_negative_size(frame: bytes) -> Piece:

@@ -250,6 +250,8 @@ def _check_options(given: Mapping[str, Any], kind: str) -> None:
     for option, owners in OPTIONS.items():
         if option in given and kind not in owners and not any(owner in given for owner in owners):
             raise UsageError(f"{option} is an option of {listed(owners)}, not of {kind}")
+    if kind == "freeze" and given.get("when") == "after":
+        raise UsageError("a heartbeat that freeze acts on takes no effect: when can't be after")
 
 
 def _conditions(given: Mapping[str, Any], kind: str, kafka_version: KafkaVersion) -> Conditions:
