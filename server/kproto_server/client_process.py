@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
 from kproto_server.process_tree import ProcessTree
+from kproto_server.report.phrases import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,5 +85,5 @@ def software_name(broker: Broker) -> str:
     """Return name and version that the first client gave in its ApiVersions request; empty: no client gave one."""
     for client in broker.observations.snapshot().clients:
         if client.software_name:
-            return f"{client.software_name} {client.software_version}"
+            return plain(f"{client.software_name} {client.software_version}")
     return ""

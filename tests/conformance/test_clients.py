@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from kproto_server.broker.broker import Broker
-from kproto_server.conformance.cases import CASES, ClientCase, chosen
+from kproto_server.conformance.cases import CASES, NO_FAULT, ClientCase, chosen
 from kproto_server.conformance.client_run import run_case
+from kproto_server.conformance.reports import ClientReport, as_junit, as_text
 from kproto_server.conformance.verdict import Grade, verdict_on
 from tests.commandline.commands import kproto
 from tests.conformance.copiers import COPIERS, FOLDER
@@ -108,6 +110,17 @@ def test_a_planted_defect_is_found(defect: str, tmp_path: Path) -> None:
     assert verdict.grade is Grade.FAIL
     assert reason in verdict.reason
     assert found.client.startswith("kafka-python ")
+
+
+def test_the_report_of_a_client_that_writes_in_color_is_xml() -> None:
+    command = [sys.executable, "-c", "raise SystemExit('\\x1b[31mError: no broker\\x1b[0m')"]
+    verdict = verdict_on(NO_FAULT, run_case(NO_FAULT, command, timeout_s=5.0).seen, 0.0)
+    report = ClientReport("client", ("client",), [verdict])
+    suite = ElementTree.fromstring(as_junit(report, Grade.FAIL))  # noqa: S314 - our own
+    failure = suite[0].find("failure")
+    assert failure is not None
+    assert "[31mError: no broker" in str(failure.get("message"))
+    assert "\x1b" not in as_text(report)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -161,6 +161,10 @@ def test_run_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
     ("program", "ending"),
     [
         ("raise SystemExit('no broker for me')", "the client crashed: exit code 1: no broker for me"),
+        (
+            "raise SystemExit('\\x1b[31mno broker')",
+            "the client crashed: exit code 1: \N{REPLACEMENT CHARACTER}[31mno broker",
+        ),
         ("import os; os.kill(os.getpid(), 11)", "the client crashed: signal 11"),
     ],
 )

@@ -13,6 +13,7 @@ from kproto_server.client_process import client_process, software_name
 from kproto_server.conformance.cases import HUGE_BATCH_KIB
 from kproto_server.conformance.client_input import GROUP, PARTITIONS, TOPIC, Input
 from kproto_server.conformance.verdict import Seen
+from kproto_server.report.phrases import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -229,8 +230,8 @@ def _from_fault(requests: Sequence[LoggedRequest], case: ClientCase) -> Iterator
 def _error_line(lines: Sequence[str]) -> str:
     """Return the last line that names an error, else the last line."""
     named = [line for line in lines if "Error" in line or "Exception" in line]
-    return (named or lines or [""])[-1].strip()
+    return plain((named or lines or [""])[-1].strip())
 
 
 def _client_id(broker: Broker) -> str:
-    return next((client.client_id for client in broker.observations.snapshot().clients if client.client_id), "")
+    return plain(next((client.client_id for client in broker.observations.snapshot().clients if client.client_id), ""))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.broker.broker import Broker
 from kproto_server.client_process import client_process, software_name
+from kproto_server.report.phrases import plain
 from kproto_server.scenarios.consumer_trace import OffsetRange, PartitionTrace, partition_traces
 from kproto_server.scenarios.scenario_topic import GROUP, TOPIC, ScenarioTopic
 
@@ -117,7 +118,7 @@ def run_scenario(
             client=software_name(broker) or command[0],
             exit_code=exit_code,
             timed_out=timed_out,
-            last_error_line=client.error_lines[-1] if client.error_lines and exit_code is not None else "",
+            last_error_line=plain(client.error_lines[-1]) if client.error_lines and exit_code is not None else "",
         )
 
 
