@@ -53,6 +53,7 @@ class BrokerState:
             kafka_version.behavior(CoordinatorBehavior), self.settings, cluster.topics, self.clock, cluster.random_bytes
         )
         self.coordinator.topics_version = lambda: cluster.version
+        self.coordinator.created_version = lambda: cluster.created_version
         self.coordinator.rack_of = cluster.rack_of
         self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
         self.log_manager.verify_transaction = self._verify_transaction

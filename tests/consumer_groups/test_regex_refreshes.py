@@ -50,6 +50,32 @@ def test_a_replaced_expression_is_matched_by_the_next_heartbeat_of_any_member(re
     assert list(group.members["B"].assigned) == ["u"]
 
 
+def test_expressions_are_matched_again_when_topics_were_created_only() -> None:
+    """A deleted topic raises the epoch once, and stays in the result until the next match (measured on 4.4.0)."""
+    state = new_state("4.4", topics=TOPICS, settings=SETTINGS, clock=virtual_clock())
+    group = Conversation(InMemoryTransport(state), "g", release="4.4")
+    group.learn_topics(*TOPICS)
+
+    def epoch_and_topics() -> tuple[int, frozenset[str]]:
+        for _ in range(2):
+            for _ in range(8):
+                group.pass_time(1_500)
+                group.beat("A")
+        found = state.coordinator.groups.get("g")
+        assert isinstance(found, ConsumerGroup)
+        return found.data.epoch, found.data.resolved["[tw]"].topics
+
+    group.join("A", None, subscribed_topic_regex="[tw]")
+    before, topics = epoch_and_topics()
+    assert topics == {"t", "w"}
+    state.cluster.changed()
+    assert epoch_and_topics() == (before, topics)
+    state.cluster.delete_topic("w")
+    assert epoch_and_topics() == (before + 1, topics)
+    state.cluster.create_topic("other")
+    assert epoch_and_topics() == (before + 2, frozenset("t"))
+
+
 def test_an_expression_that_is_refused_now_matches_nothing_and_others_are_still_matched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -81,7 +81,9 @@ class Group:
         if self.release == "4.0":  # its log has no times of assignments, and no epochs of partitions
             names, assigned_ms = MEMBER_FIELDS, 0
         members = {member_id: [getattr(member, name) for name in names] for member_id, member in data.members.items()}
-        values = data._asdict() | {"members": members, "assignment_timestamp_ms": assigned_ms}
+        resolved = {regex: (found.topics, found.timestamp_ms) for regex, found in data.resolved.items()}
+        changed = {"members": members, "assignment_timestamp_ms": assigned_ms, "resolved": resolved}
+        values = data._asdict() | changed
         return *values.values(), self.group.state
 
     def kill(self) -> None:
@@ -148,6 +150,30 @@ def test_a_classic_member_that_has_revoked_after_a_restart_stays() -> None:
         group.beat_classic("C")
         [[response]] = group.steps[-1].responses.values()
         assert response["error_code"] == 0
+
+
+@pytest.mark.parametrize("waits_ms", [0, 11_000])
+def test_expressions_are_matched_again_after_a_restart(waits_ms: int) -> None:
+    """The versions of the topics begin again with the process: new topics were not found for ten minutes."""
+    transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
+    cluster = transport.at.broker.state.cluster
+    cluster.ensure_offsets_topic(0)
+    group = Conversation(transport, "g", release="4.4")
+    for _ in range(2):
+        group.learn_topics("t")
+    for _ in range(10):
+        cluster.changed()
+    group.join("A", None, subscribed_topic_regex="t.*")
+    group.beat("A")
+    transport.kill()
+    group.pass_time(waits_ms)
+    group.beat("A")
+    for _ in range(2):
+        group.learn_topics("t", "t2")
+    for _ in range(3):
+        group.pass_time(6_000)
+        group.beat("A")
+    assert set(group.members["A"].assigned) == {"t", "t2"}
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -32,6 +32,8 @@ class SharedState:
         self.version: int = 0
         """Rises with each change of topics, partitions, leaders, nodes or settings, and invalidates the commit
         cache."""
+        self.created_version: int = 0
+        """The version when the last topic was created."""
         self.last_producer_id: int = 0
         """The newest id that `new_producer_id` has returned."""
         self.last_dropped_producer_id: int = 0

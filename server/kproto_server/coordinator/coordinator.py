@@ -73,6 +73,8 @@ class GroupCoordinator:
         """Has each change of groups and offsets before it is visible."""
         self.topics_version: Callable[[], int] = lambda: 0
         """Returns a number that rises with each change of topics and nodes."""
+        self.created_version: Callable[[], int] = lambda: 0
+        """Returns what `topics_version` was when the last topic was created."""
         self.rack_of: Callable[[int], str | None] = lambda node_id: None
         """Returns the rack of a node."""
         self.unavailable: dict[int, int] = {}

@@ -60,12 +60,15 @@ class ConsumerMember(Member):
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
 
 
+NO_VERSION = -1
+
+
 class ResolvedRegex(NamedTuple):
     """The topics that a regular expression matched."""
 
     topics: frozenset[str]
     version: int
-    """The version of the topics at that time, which rises with each change of them."""
+    """The version of the topics at that time, which rises with each change of them. `NO_VERSION`: unknown."""
     timestamp_ms: int
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kproto.records import consumer_group_records as declared
 from kproto_server.coordinator.consumer_groups.data import (
+    NO_VERSION,
     ConsumerMember,
     GroupData,
     MemberState,
@@ -55,7 +56,7 @@ class RestoredConsumerGroup(RestoredEpochGroup):
                     for member_id, value in by_name(declared.ConsumerGroupTargetAssignmentMemberKey).items()
                 },
                 resolved={
-                    regex: ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+                    regex: ResolvedRegex(frozenset(value.topics), NO_VERSION, value.timestamp)
                     for regex, value in by_name(declared.ConsumerGroupRegularExpressionKey).items()
                 },
                 assignment_timestamp_ms=target.assignment_timestamp if target else 0,

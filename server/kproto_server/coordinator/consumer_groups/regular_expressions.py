@@ -2,8 +2,9 @@
 
 Theory of operation. A heartbeat that brings a new expression checks its syntax only; matching it against all topics is
 work of its own, after the response. Its result is written to the log with a new group epoch, and the next heartbeats
-get what it means. The expressions of a group are matched again when topics were created, at most every ten seconds, and
-otherwise every `group.consumer.regex.refresh.interval.ms`; the heartbeats of all members look whether that is due.
+get what it means. The expressions of a group are matched again when topics were created or the group was loaded, at
+most every ten seconds, and otherwise every `group.consumer.regex.refresh.interval.ms`; the heartbeats of all members
+look whether that is due. Deleted topics leave the hash of the subscribed topics at once, results with the next match.
 The sender of the heartbeat that finds a match due decides for the whole group which topics may be found: those that it
 may describe.
 """
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.clock import Steps
 from kproto_server.cluster.topics import Refusal
-from kproto_server.coordinator.consumer_groups.data import ResolvedRegex
+from kproto_server.coordinator.consumer_groups.data import NO_VERSION, ResolvedRegex
 from kproto_server.coordinator.consumer_groups.targets import hash_of_topics
 from kproto_server.coordinator.epoch_groups.writing import write
 from kproto_server.coordinator.regular_expression import InvalidRegex, regex_of
@@ -103,8 +104,8 @@ def _is_refresh_due(
     last_ms = max([found.timestamp_ms for found in resolved.values()], default=0)
     if now_ms <= last_ms + REFRESH_MIN_MS:
         return False
-    newest = max([found.version for found in resolved.values()], default=-1)
-    is_old = newest < coordinator.topics_version() or now_ms > last_ms + interval_ms
+    newest = max([found.version for found in resolved.values()], default=NO_VERSION)
+    is_old = newest < coordinator.created_version() or now_ms > last_ms + interval_ms
     return is_unmatched or len(used) != len(resolved) or is_old
 
 
