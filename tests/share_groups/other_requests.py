@@ -33,6 +33,14 @@ def other_requests(group_id: str, topic: str) -> list[tuple[Request, int]]:
         group_id=group_id, topics=(OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),)
     )
     deleted = OffsetDeleteRequestTopic(name=topic, partitions=(OffsetDeleteRequestPartition(partition_index=0),))
+    joined = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="p", metadata=b""),),
+    )
     return [
         (ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False), 1),
         (
@@ -54,17 +62,8 @@ def other_requests(group_id: str, topic: str) -> list[tuple[Request, int]]:
         (OffsetFetchRequest(groups=(fetched,)), 9),
         (OffsetFetchRequest(groups=(fetched.replace(member_id="A", member_epoch=1),)), 9),
         (OffsetDeleteRequest(group_id=group_id, topics=(deleted,)), 0),
-        (
-            JoinGroupRequest(
-                group_id=group_id,
-                session_timeout_ms=30_000,
-                rebalance_timeout_ms=30_000,
-                member_id="",
-                protocol_type="consumer",
-                protocols=(JoinGroupRequestProtocol(name="p", metadata=b""),),
-            ),
-            9,
-        ),
+        (joined, 9),
+        (joined.replace(member_id="A"), 9),
         (HeartbeatRequest(group_id=group_id, generation_id=1, member_id="A"), 4),
         (SyncGroupRequest(group_id=group_id, generation_id=1, member_id="A", assignments=()), 5),
         (LeaveGroupRequest(group_id=group_id, members=(MemberIdentity(member_id="A"),)), 5),

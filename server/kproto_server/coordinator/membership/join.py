@@ -67,7 +67,7 @@ def _begin_classic_group(
     is_replaced = present is not None and present.kind in KINDS_WITH_MEMBER_EPOCHS and not present.members
     if present is not None and not is_replaced:
         if present.kind not in KINDS_WITH_CLASSIC_MEMBERS:
-            response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
         else:
             from kproto_server.coordinator.consumer_groups import classic_members
 
