@@ -49,7 +49,7 @@ def test_deletion_removes_its_offsets_and_leaves_no_empty_topics() -> None:
     offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))]), ("u", [(0, stored(3))])])
     offsets.apply_deletion("g", [("t", [0]), ("u", [0, 9]), ("v", [0])])
     assert offsets.of_group("g") == {"t": {1: stored(2)}}
-    assert list(offsets.groups_with("u")) == []
+    assert list(offsets.groups_with({"u"})) == []
     offsets.apply_deletion("g", [("t", [1])])
     assert offsets.of_group("g") == {}
     offsets.apply_deletion("g", [("t", [1])])
@@ -61,4 +61,4 @@ def test_groups_of_a_topic_are_found() -> None:
     offsets = OffsetStore()
     for group_id, topic in (("a", "t"), ("b", "u"), ("c", "t")):
         offsets.apply_commit(group_id, [(topic, [(0, stored(1))])])
-    assert sorted(offsets.groups_with("t")) == ["a", "c"]
+    assert sorted(offsets.groups_with({"t", "nope"})) == ["a", "c"]

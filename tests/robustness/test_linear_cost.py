@@ -23,11 +23,12 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.handlers import HANDLED
 from kproto_server.handlers.k09_offset_fetch import GROUPS_SINCE, TOPIC_IDS_SINCE
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.testing import InMemoryBroker
-from tests.coordinator.broker_state import commit
+from tests.coordinator.broker_state import commit, new_state
 from tests.robustness.long_requests import Content, LongArray, existing_name, long_arrays
 from tests.robustness.steps import GROWTH_MAX, SIZES, count_steps, counted, growth
 
@@ -107,6 +108,19 @@ def worse_than_linear(api_key: int) -> list[str]:
 def test_no_request_costs_more_than_in_proportion_to_its_elements(api_key: int) -> None:
     found = worse_than_linear(api_key)
     assert not found, "\n".join(found)
+
+
+def test_the_deletion_of_topics_reads_the_groups_once() -> None:
+    """It read all groups for each deleted topic: 1.5 s for 10,000 groups and 200 topics."""
+
+    def steps(size: int) -> int:
+        names = [existing_name(index) for index in range(size)]
+        state = new_state(topics=dict.fromkeys(names, 1))
+        for name in names:
+            commit(state, name, {name: {0: 1}})
+        return count_steps(lambda: forget_topics(state.coordinator, names, state.clock.now_ms()))
+
+    assert growth(steps) < GROWTH_MAX
 
 
 @pytest.mark.parametrize("version", range(TOPIC_IDS_SINCE))

@@ -99,17 +99,19 @@ def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: i
 
     A group whose tombstones can't be written keeps its offsets, as the tables never differ from the log.
     """
-    for name in names:
-        group_ids = dict.fromkeys(coordinator.offsets.groups_with(name))
-        for pending in coordinator.pending_offsets.values():
-            group_ids.update((key[0], None) for _, key, _ in pending if key[1] == name)
-        for change in coordinator.log.in_flight():
-            if any(topic == name for topic, _ in change.commits):
-                group_ids[change.group_id] = None
-        for group_id in group_ids:
-            pending_ones = [key for key in pending_of(coordinator, group_id) if key[1] == name]
-            deleted = {name: _known(coordinator, group_id).get(name, {}) | {key[2]: None for key in pending_ones}}
-            delete_offsets(coordinator, group_id, deleted, now_ms, lambda log_error: None)
+    gone = set(names)
+    group_ids = dict.fromkeys(coordinator.offsets.groups_with(gone))
+    for pending in coordinator.pending_offsets.values():
+        group_ids.update((key[0], None) for _, key, _ in pending if key[1] in gone)
+    for change in coordinator.log.in_flight():
+        if any(topic in gone for topic, _ in change.commits):
+            group_ids[change.group_id] = None
+    for group_id in group_ids:
+        deleted = {topic: found for topic, found in _known(coordinator, group_id).items() if topic in gone}
+        for _, topic, partition in pending_of(coordinator, group_id):
+            if topic in gone:
+                deleted.setdefault(topic, {})[partition] = None
+        delete_offsets(coordinator, group_id, deleted, now_ms, lambda log_error: None)
 
 
 def _delete(

@@ -18,7 +18,7 @@ from kproto_server.coordinator.table.entries import OffsetAndMetadata as OffsetA
 from kproto_server.coordinator.table.table import OffsetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kproto_server.coordinator.table.entries import CommitEntries as CommitEntries
     from kproto_server.coordinator.table.entries import DeletionEntries as DeletionEntries
@@ -117,10 +117,11 @@ class OffsetStore:
             found[group_id] = None
         return list(found)
 
-    def groups_with(self, topic: str) -> Iterator[str]:
-        """Yield the ids of groups with an offset in a topic. Reads all groups: for deletions, not for commits."""
+    def groups_with(self, topics: Iterable[str]) -> Iterator[str]:
+        """Yield the ids of groups with an offset in one of some topics. Reads all groups: for deletions, not for
+        commits."""
         self._settle_all()
-        return self._table.groups_with(topic)
+        return self._table.groups_with(topics)
 
     def groups_to_check(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
         """Yield groups that may have an expired offset if all commits until a time are; see

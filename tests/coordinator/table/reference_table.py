@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kproto_server.coordinator.table.records import CHECK_ALWAYS, CHECK_NEVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kproto_server.coordinator.offsets import CommitEntries, DeletionEntries, OffsetAndMetadata
 
@@ -43,8 +43,8 @@ class ReferenceTable:
     def of_group(self, group_id: str) -> Offsets:
         return self.groups.get(group_id, {})
 
-    def groups_with(self, name: str) -> Iterator[str]:
-        return (group_id for group_id, topics in self.groups.items() if name in topics)
+    def groups_with(self, names: Iterable[str]) -> Iterator[str]:
+        return (group_id for group_id, topics in self.groups.items() if any(name in topics for name in names))
 
     def __len__(self) -> int:
         return len(self._due_ms)

@@ -32,7 +32,7 @@ from kproto_server.coordinator.table.topics import TopicNumbers
 from kproto_server.coordinator.table.views import GroupView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kproto_server.coordinator.table.buckets import Block
     from kproto_server.coordinator.table.column_layout import Columns
@@ -82,15 +82,17 @@ class OffsetTable:
         for block in self._small.blocks():
             yield group_id_of(block)
 
-    def groups_with(self, name: str) -> Iterator[str]:
-        """Yield the ids of groups with an offset in a topic. The table must not change during the iteration."""
-        if not self._topics.bases_of(name):
+    def groups_with(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the ids of groups with an offset in one of some topics. The table must not change during the
+        iteration."""
+        known = {name for name in names if self._topics.bases_of(name)}
+        if not known:
             return
         for group_id, large in self._large.items():
-            if any(name in layout.by_name for _, layout in large.records()):
+            if not all(known.isdisjoint(layout.by_name) for _, layout in large.records()):
                 yield group_id
         for block in self._small.blocks():
-            if name in self._small.layout_of(block).by_name:
+            if not known.isdisjoint(self._small.layout_of(block).by_name):
                 yield group_id_of(block)
 
     # Changes.
