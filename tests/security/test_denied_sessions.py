@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -95,10 +97,47 @@ def test_a_fetch_waits_unless_all_topics_of_its_session_are_denied() -> None:
     assert session.fetch() == (both, False)
     assert session.fetch("orders") == (both, False)
     alice.may(ORDERS)
+    assert session.fetch() == ({"orders": 0, "secret": DENIED}, True)
     assert session.fetch() == ({"secret": DENIED}, True)
     assert session.fetch("secret") == ({"secret": DENIED}, True)
     alice.may()
     assert session.fetch() == (both, False)
+
+
+def fetched(alice: Alice, *names: str, version: int = 12, **values: Any) -> tuple[dict[str, tuple[int, bool]], bool]:
+    """Return of each topic in the response the error code, and whether it has records, and whether it has waited."""
+    partition = FetchPartition(partition=0, fetch_offset=values.pop("fetch_offset", 0), partition_max_bytes=1000)
+    given = {"topic_id": alice.ids} if version >= 13 else {}
+    topics = tuple(
+        FetchTopic(topic=name, partitions=(partition,), **{field: ids[name] for field, ids in given.items()})
+        for name in names
+    )
+    request = FetchRequest(
+        replica_id=-1, max_wait_ms=MAX_WAIT_MS, min_bytes=1, topics=topics, forgotten_topics_data=(), **values
+    )
+    response, waits = alice.ask(request, version)
+    assert not response.error_code
+    return {
+        topic.topic or alice.names[topic.topic_id]: (one.error_code, bool(one.records))
+        for topic in response.responses
+        for one in topic.partitions
+    }, waits
+
+
+@pytest.mark.parametrize("version", [4, 12, 17])
+def test_the_records_of_denied_topics_use_up_no_limit_and_end_no_wait(version: int) -> None:
+    alice = Alice()
+    alice.may(ORDERS)
+    data = TopicProduceData(name="secret", partition_data=(PartitionProduceData(index=0, records=BATCH),))
+    produce = ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=(data,))
+    alice.as_admin(produce, 9)
+    both = "secret", "orders"
+    denied = {"secret": (DENIED, False)}
+    assert fetched(alice, *both, version=version) == ({**denied, "orders": (0, False)}, True)
+    assert fetched(alice, *both, version=version, fetch_offset=9) == ({**denied, "orders": (1, False)}, False)
+    alice.as_admin(produce.replace(topic_data=(data.replace(name="orders"),)), 9)
+    assert fetched(alice, *both, version=version, max_bytes=1) == ({**denied, "orders": (0, True)}, False)
+    assert fetched(alice, "secret", version=version) == (denied, False)
 
 
 class ShareSession:

@@ -157,17 +157,19 @@ class DeniedTopics:
     """Selects the items of topics on which the client may not do an operation."""
 
     def __init__(self, asked: Asked, operation: Operation) -> None:
-        self._asked = asked
+        self._rights = asked.rights
+        self._cluster = asked.context.cluster
         self._operation = operation
 
     def has(self, about: Mapping[str, Any]) -> bool:
         """Return whether an item is about such a topic; one that is about no topic may have one within it."""
         name = about.get(TOPIC)
         if name is None and TOPIC_ID in about:
-            name = self._asked.topic_name(about[TOPIC_ID])
+            topic = self._cluster.topic_by_id(about[TOPIC_ID])
+            name = None if topic is None else topic.name
         if name is None:
             return TOPIC_ID not in about
-        return not self._asked.rights.on_topic(self._operation, name)
+        return not self._rights.on_topic(self._operation, name)
 
 
 EVERYTHING = Everything()

@@ -14,6 +14,7 @@ from kproto.messages.k20_delete_topics import DeletableTopicResult
 from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsResponseTopic
 from kproto.records.batch_header import MAGIC, MAGIC_POSITION, header_struct
 from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, parted, refused
+from kproto_server.authorization.visible_topics import hide
 from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.deferred import changed_array
 from kproto_server.faults.active_rules import known_request
@@ -25,6 +26,8 @@ from kproto_server.security.acls import Operation, ResourceType
 
 PRODUCER_OF = header_struct("producer_id")
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+REQUEST_ERRORS = (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR)
+"""Errors that all topics of a DescribeTopicPartitions request have."""
 NO_COUNT = -1
 
 
@@ -103,11 +106,12 @@ def fetch(asked: Asked, perform: Perform) -> Any:
     assert not isinstance(level, str)
     items = ErrorItems(DENIED, denied, level, key, version, None)
     known = known_request(request, asked.context, must_have_topics=False)
-    made = items.made_from(known)
+    made: Any = items.made_from(known)
     if not made:
         return perform(request)
-    if items.without(known) is None:
-        request = request.replace(max_wait_ms=0)
+    # A broker reads none of the denied partitions: they use up no limit, and end no wait.
+    ids = (asked.topic_name(topic.topic_id) for topic in made if topic.topic_id != ZERO_UUID)
+    hide({*(topic.topic for topic in made), *filter(None, ids)}, asked.context)
     has_null = not asked.context.behavior(TopicRightsBehavior).fetches_empty_lists
 
     def finished(response: Any) -> Any:
@@ -222,26 +226,13 @@ def describe_topic_partitions(asked: Asked, perform: Perform) -> Any:
     """Topics need DESCRIBE; all topics are those that the client may see."""
     request, rights = asked.request, asked.rights
     names = [one.name for one in request.topics]
-    wanted = names or list(asked.context.cluster.topics)
-    allowed, others = parted(wanted, lambda name: rights.on_topic(Operation.DESCRIBE, name))
-    if not allowed:
-        result: Any = empty_response(asked.context.api_key, asked.context.api_version)
-    else:
-        item = type(request.topics[0]) if request.topics else _requested_topic()
-        result = perform(request.replace(topics=tuple(item(name=name) for name in allowed)))
-    denied = tuple(
-        DescribeTopicPartitionsResponseTopic(
-            error_code=DENIED,
-            name=name,
-            topic_id=ZERO_UUID,
-            is_internal=False,
-            partitions=(),
-            topic_authorized_operations=_operations.NOT_REQUESTED,
-        )
-        for name in (others if names else ())  # what was not named is hidden
-    )
+    wanted = names or asked.context.cluster.topics
+    hidden = {name for name in wanted if not rights.on_topic(Operation.DESCRIBE, name)}
+    hide(hidden, asked.context)
 
     def finished(response: Any) -> Any:
+        if any(one.error_code in REQUEST_ERRORS for one in response.topics):
+            return response
         topics = tuple(
             one.replace(
                 topic_authorized_operations=rights.bits(one.topic_authorized_operations, ResourceType.TOPIC, one.name)
@@ -249,16 +240,25 @@ def describe_topic_partitions(asked: Asked, perform: Perform) -> Any:
             if one.topic_authorized_operations > 0
             else one
             for one in response.topics
+            if one.name not in hidden
         )
-        return response.replace(topics=(*denied, *topics))
+        first = request.cursor.topic_name if request.cursor else ""
+        denied = (_not_described(name) for name in sorted(hidden.intersection(names)) if name >= first)
+        return response.replace(topics=(*topics, *denied))
 
-    return changed(result, finished)
+    return changed(perform(request), finished)
 
 
-def _requested_topic() -> Any:
-    from kproto.messages.k75_describe_topic_partitions import TopicRequest
-
-    return TopicRequest
+def _not_described(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """Return what a client receives of a topic that it names and may not see."""
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=DENIED,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=False,
+        partitions=(),
+        topic_authorized_operations=_operations.NOT_REQUESTED,
+    )
 
 
 def create_topics(asked: Asked, perform: Perform) -> Any:

@@ -56,6 +56,7 @@ def _page(cluster: Cluster, names: Sequence[str], first_partition: int, limit: i
         topic = cluster.topic(name)
         if topic is None:
             topics.append(_unknown(name, cluster.kafka_version))
+            first_partition = 0
             continue
         left = topic.partitions[first_partition:]
         if not room:
