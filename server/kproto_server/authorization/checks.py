@@ -34,12 +34,13 @@ from kproto_server.faults.items import (
     level_of,
     place_of,
 )
+from kproto_server.handlers._controller import not_controller
 from kproto_server.handlers._error_responses import ITSELF, ErrorResponse, Items, build
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Collection, Generator, Iterable, Mapping
 
     from kproto_server.authorization.rights import Rights
     from kproto_server.deferred import Result
@@ -156,7 +157,9 @@ class Everything:
 class DeniedTopics:
     """Selects the items of topics on which the client may not do an operation."""
 
-    def __init__(self, asked: Asked, operation: Operation) -> None:
+    def __init__(self, asked: Asked, operation: Operation, left: Collection[str] = ()) -> None:
+        """``left``: names of topics that the handler refuses for another reason, which a broker looks for first."""
+        self._left = left
         self._rights = asked.rights
         self._cluster = asked.context.cluster
         self._operation = operation
@@ -169,7 +172,7 @@ class DeniedTopics:
             name = None if topic is None else topic.name
         if name is None:
             return TOPIC_ID not in about
-        return not self._rights.on_topic(self._operation, name)
+        return name not in self._left and not self._rights.on_topic(self._operation, name)
 
 
 EVERYTHING = Everything()
@@ -265,6 +268,15 @@ def on_cluster(*operations: Operation) -> Check:
     return check
 
 
+def on_controller(check: Check) -> Check:
+    """Return a check that ZooKeeper brokers make if they are the controller: the others refuse all of the request."""
+
+    def on_this(asked: Asked, perform: Perform) -> Any:
+        return perform(asked.request) if not_controller(asked.context) else check(asked, perform)
+
+    return on_this
+
+
 def on_group(operation: Operation, message: str | None = KAFKAS) -> Check:
     """Return a check for an operation on the request's group."""
 
@@ -287,12 +299,15 @@ def on_transactional_id(operation: Operation) -> Check:
     return check
 
 
-def on_topics(operation: Operation, message: str | None = KAFKAS) -> Check:
-    """Return a check for an operation on each topic of a request: the others have errors in the response."""
+def on_topics(operation: Operation, message: str | None = KAFKAS, left: Collection[str] = ()) -> Check:
+    """Return a check for an operation on each topic of a request: the others have errors in the response.
+
+    ``left``: names of topics that the handler refuses for another reason, which a broker looks for first.
+    """
 
     def check(asked: Asked, perform: Perform) -> Any:
         key, version = asked.context.api_key, asked.context.api_version
-        error, denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED, DeniedTopics(asked, operation)
+        error, denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED, DeniedTopics(asked, operation, left)
         level = place_of(error, _ANY, "items", key, version)
         assert level is not None, "an API with topics"
         assert not isinstance(level, str), "the items have errors"

@@ -19,8 +19,12 @@ from kproto_server.authorization.checks import (
     refused,
 )
 from kproto_server.authorization.topic_checks import cluster_operations
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.deferred import changed_array
 from kproto_server.handlers._acls import AclsBehavior, filter_of
+from kproto_server.handlers._config_changes import with_first_refusals
+from kproto_server.handlers._config_resources import ConfigResourceBehavior
+from kproto_server.handlers._controller import duplicate_counts
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
@@ -120,7 +124,17 @@ def offset_for_leader_epoch(by_topics: Check) -> Check:
 def create_partitions(asked: Asked, perform: Perform) -> Any:
     """Topics need ALTER."""
     message = None if asked.context.kafka_version.is_kraft else "The topic authorization is failed."
-    return on_topics(Operation.ALTER, message)(asked, perform)
+    duplicates = duplicate_counts(topic.name for topic in asked.request.topics)
+    return on_topics(Operation.ALTER, message, left=duplicates)(asked, perform)
+
+
+def _has_unknown_type(asked: Asked, *, alters: bool) -> bool:
+    """Return whether a resource has a type that fails the whole request before rights are looked at."""
+    context = asked.context
+    if alters and context.behavior(AlterConfigsBehavior).preprocesses_changes:
+        return False
+    known = context.behavior(ConfigResourceBehavior).resource_types
+    return any(one.resource_type not in known for one in asked.request.resources)
 
 
 def configs(array: str, operation: Operation) -> Check:
@@ -140,7 +154,15 @@ def configs(array: str, operation: Operation) -> Check:
     def check(asked: Asked, perform: Perform) -> Any:
         request, struct = asked.request, element_struct(asked.context.api_key, array)
         behavior = asked.context.behavior(OtherRightsBehavior)
-        allowed, others = parted(request.resources, lambda one: is_allowed(asked, one))
+        if _has_unknown_type(asked, alters=alters):
+            return perform(request)  # which fails as a whole
+        resources: list[tuple[Any, Any]] = [(one, None) for one in request.resources]
+        if alters:
+            resources = with_first_refusals(request.resources, asked.context)
+        refused_first = {id(one) for one, refusal in resources if refusal is not None}
+        allowed, others = parted(
+            [one for one, _ in resources], lambda one: id(one) in refused_first or is_allowed(asked, one)
+        )
         denied = []
         for one in others:
             error = CONFIG_ERRORS.get(one.resource_type, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -13,6 +13,7 @@ from kproto.messages.k19_create_topics import CreatableTopicResult
 from kproto.messages.k20_delete_topics import DeletableTopicResult
 from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsResponseTopic
 from kproto.records.batch_header import MAGIC, MAGIC_POSITION, header_struct
+from kproto.records.partitioning import CLUSTER_METADATA_TOPIC
 from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, parted, refused
 from kproto_server.authorization.visible_topics import hide
 from kproto_server.cluster.topics import INTERNAL_TOPICS
@@ -20,6 +21,7 @@ from kproto_server.deferred import changed_array
 from kproto_server.faults.active_rules import known_request
 from kproto_server.faults.items import ErrorItems, empty_response, place_of
 from kproto_server.handlers import _operations
+from kproto_server.handlers._controller import MetadataTopicBehavior, duplicate_counts
 from kproto_server.partition_log.precheck import Finding, precheck
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
@@ -263,16 +265,23 @@ def _not_described(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 def create_topics(asked: Asked, perform: Perform) -> Any:
     """Topics need CREATE on themselves or on the cluster; their configs are shown with DESCRIBE_CONFIGS alone."""
-    request, rights = asked.request, asked.rights
+    request, rights, context = asked.request, asked.rights, asked.context
     by_cluster = rights.on_cluster(Operation.CREATE)
-    allowed, others = parted(request.topics, lambda one: by_cluster or rights.on_topic(Operation.CREATE, one.name))
-    message = asked.context.behavior(TopicRightsBehavior).creation_message
+    refused_first = {*duplicate_counts(topic.name for topic in request.topics)}
+    if context.behavior(MetadataTopicBehavior).cannot_be_created:
+        refused_first.add(CLUSTER_METADATA_TOPIC)
+
+    def is_allowed(topic: Any) -> bool:
+        return by_cluster or topic.name in refused_first or rights.on_topic(Operation.CREATE, topic.name)
+
+    allowed, others = parted(request.topics, is_allowed)
+    message = context.behavior(TopicRightsBehavior).creation_message
     denied = tuple(
         CreatableTopicResult(name=name, error_code=DENIED, error_message=message)
         for name in dict.fromkeys(one.name for one in others)
     )
 
-    only_created = asked.context.kafka_version.is_kraft
+    only_created = context.kafka_version.is_kraft
 
     def finished(response: Any) -> Any:
         topics = tuple(
@@ -291,16 +300,20 @@ def create_topics(asked: Asked, perform: Perform) -> Any:
 
 def delete_topics(asked: Asked, perform: Perform) -> Any:
     """Topics need DELETE; a topic that the client names by its id, and may not see, stays without a name."""
+    from kproto_server.handlers.k20_delete_topics import is_disabled  # not imported at the start
+
     request, rights, context = asked.request, asked.rights, asked.context
     behavior = context.behavior(TopicRightsBehavior)
-    if behavior.deletes_by_cluster and rights.on_cluster(Operation.DELETE):
+    if is_disabled(context) or (behavior.deletes_by_cluster and rights.on_cluster(Operation.DELETE)):
         return perform(request)
+    items = [(one.name, one.topic_id) for one in request.topics] or [(name, ZERO_UUID) for name in request.topic_names]
+    duplicates = duplicate_counts(items) if context.kafka_version.is_kraft else ()
     denied: dict[Any, DeletableTopicResult] = {}
 
     def is_allowed(name: str | None, topic_id: bytes) -> bool:
         by_id = topic_id != ZERO_UUID
         found = asked.topic_name(topic_id) if by_id else name
-        if found is None or (name is not None and by_id):
+        if found is None or (name is not None and by_id) or (name, topic_id) in duplicates:
             return True
         sees = rights.on_topic(Operation.DESCRIBE, found)
         if rights.on_topic(Operation.DELETE, found):

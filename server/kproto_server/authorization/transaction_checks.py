@@ -7,7 +7,6 @@ from typing import Any
 
 from kproto.codes import ErrorCode
 from kproto_server.authorization.checks import (
-    KAFKAS,
     Asked,
     Perform,
     changed,
@@ -17,6 +16,7 @@ from kproto_server.authorization.checks import (
     on_topics,
     parted,
 )
+from kproto_server.cluster.topics import name_problem
 from kproto_server.deferred import changed_array
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
@@ -116,5 +116,8 @@ def list_transactions(asked: Asked, perform: Perform) -> Any:
 
 def describe_producers(asked: Asked, perform: Perform) -> Any:
     """Topics need READ."""
-    has_message = asked.context.behavior(TransactionRightsBehavior).describes_producers_with_message
-    return on_topics(Operation.READ, KAFKAS if has_message else None)(asked, perform)
+    context = asked.context
+    if not context.behavior(TransactionRightsBehavior).describes_producers_with_message:
+        return on_topics(Operation.READ, None)(asked, perform)
+    invalid = {topic.name for topic in asked.request.topics if name_problem(topic.name, context.kafka_version)}
+    return on_topics(Operation.READ, left=invalid)(asked, perform)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kproto.codes import ErrorCode
+from kproto_server.cluster.topic_config_changes import ConfigChange, Operation, check_changes
 from kproto_server.cluster.topics import Refusal, Topic, name_problem
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._config_resources import ConfigResourceBehavior, ResourceType, check_broker_id
@@ -65,15 +66,27 @@ def with_first_refusals(
         are_known = all(_is_known(one.resource_type, context) for one in resources)
         return [(one, None if are_known else UNEXPECTED_TYPE) for one in resources]
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
-    return [(one, DUPLICATE if counts[one.resource_type, one.resource_name] > 1 else None) for one in resources]
+    return [(one, _first_refusal(one, counts[one.resource_type, one.resource_name], context)) for one in resources]
+
+
+def _first_refusal(
+    resource: AlterConfigsResource | ChangedResource, count: int, context: RequestContext
+) -> Refusal | None:
+    if count > 1:
+        return DUPLICATE
+    changes = [
+        ConfigChange(one.name, getattr(one, "config_operation", Operation.SET), one.value) for one in resource.configs
+    ]
+    refusal = check_changes(changes, context.kafka_version)
+    if refusal is None and not _is_known(resource.resource_type, context):
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+    return refusal
 
 
 def topic_to_change(resource_type: int, name: str, context: RequestContext) -> Target:
     """Return the topic of a resource, or its error. KRaft reports a missing topic last, ZooKeeper before the values."""
     kafka_version = context.kafka_version
     behavior = kafka_version.behavior(AlterConfigsBehavior)
-    if not _is_known(resource_type, context):
-        return Target(first_error=Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}"))
     if resource_type != ResourceType.TOPIC:
         return Target(first_error=Refusal(ErrorCode.POLICY_VIOLATION, UNSUPPORTED_RESOURCE))
     topic = context.cluster.topic(name)

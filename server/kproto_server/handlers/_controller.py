@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Refusal
     from kproto_server.requests.context import RequestContext
 
-NameOrId = TypeVar("NameOrId", str, bytes)
+NameOrId = TypeVar("NameOrId", str, bytes, "tuple[str | None, bytes]")
 
 
 class MetadataTopicBehavior(VersionBehavior):

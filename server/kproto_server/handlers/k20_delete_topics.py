@@ -53,8 +53,7 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
         requested = [TopicNameOrId(topic.name, topic.topic_id) for topic in request.topics]
     else:
         requested = [TopicNameOrId(name) for name in request.topic_names]
-    is_enabled = context.settings.current.bool("delete.topic.enable")
-    if not is_enabled and context.behavior(DeleteTopicsBehavior).refuses_if_disabled:
+    if is_disabled(context):
         known = context.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in requested))
@@ -65,6 +64,12 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
     return context.coordinator.log.then(
         lambda: DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=results)
     )
+
+
+def is_disabled(context: RequestContext) -> bool:
+    """Return whether all topics are refused, since topics cannot be deleted."""
+    is_enabled = context.settings.current.bool("delete.topic.enable")
+    return not is_enabled and context.behavior(DeleteTopicsBehavior).refuses_if_disabled
 
 
 def _forget(deleted: Mapping[str, bytes], context: RequestContext) -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
 from kproto_server.cluster.broker_config_changes import replaced_settings
-from kproto_server.cluster.topic_config_changes import check_duplicates, replaced, with_values
+from kproto_server.cluster.topic_config_changes import replaced, with_values
 from kproto_server.cluster.topics import Refusal
-from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.deferred import in_slices
 from kproto_server.handlers._config_changes import (
     changes_client_metrics,
@@ -61,11 +60,6 @@ def _slices(request: AlterConfigsRequest, context: RequestContext) -> Generator[
 
 
 def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
-    kafka_version = context.kafka_version
-    if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
-        refusal = check_duplicates([config.name for config in resource.configs], kafka_version)
-        if refusal is not None:
-            return refusal
     if resource.resource_type == ResourceType.BROKER:
         return _alter_broker(resource, context, validate_only=validate_only)
     if resource.resource_type == ResourceType.GROUP and changes_groups(context):
@@ -76,7 +70,7 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
     if target.first_error is not None:
         return target.first_error
     wanted = ((config.name, config.value) for config in resource.configs)
-    configs = replaced(resource.resource_name, wanted, kafka_version, target.error_before_values)
+    configs = replaced(resource.resource_name, wanted, context.kafka_version, target.error_before_values)
     if isinstance(configs, Refusal):
         return configs
     if target.topic is None:
