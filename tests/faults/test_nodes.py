@@ -74,6 +74,16 @@ def test_the_last_move_of_a_coordinator_decides_when_it_is_loaded(broker: Broker
     assert heartbeat(broker, after) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_coordinator_whose_log_cannot_be_served_is_not_served_after_a_move(broker: Broker) -> None:
+    """It has no offsets: consumers would start again from the beginning."""
+    unavailable: dict[int, int] = broker.run(lambda server: server.state.coordinator.unavailable)
+    broker.run(lambda server: unavailable.update(dict.fromkeys(range(50), ErrorCode.NOT_COORDINATOR)))
+    after = broker.cluster.move_coordinator(group="billing", loading_ms=1000)
+    for _ in range(2):
+        assert heartbeat(broker, after) == ErrorCode.NOT_COORDINATOR
+        broker.clock.advance(seconds=1)
+
+
 def test_a_leader_moves(broker: Broker) -> None:
     before = broker.cluster.leader("orders", 0)
     after = broker.cluster.move_leader("orders", 0)

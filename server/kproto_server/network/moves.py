@@ -42,9 +42,10 @@ def move_leader(state: BrokerState, topic: str, index: int, node_id: int | None 
         former.cancel()
     if loading_ms and topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
         unavailable = (state.coordinator if topic == OFFSETS_TOPIC else state.transactions.log).unavailable
-        unavailable[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        due_ms = state.clock.now_ms() + loading_ms
-        state.cluster.loading[topic, index] = state.clock.call_at(due_ms, partial(_loaded, unavailable, index))
+        if index not in unavailable:  # otherwise it is being loaded from disk, or can't be served
+            unavailable[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            due_ms = state.clock.now_ms() + loading_ms
+            state.cluster.loading[topic, index] = state.clock.call_at(due_ms, partial(_loaded, unavailable, index))
     return new
 
 
