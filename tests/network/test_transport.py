@@ -263,6 +263,27 @@ def test_a_half_closed_connection_closes_after_all_responses(wired: Wired) -> No
     assert wired.loop.clock.delay_ms() is None
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_half_closed_connection_gets_the_responses_that_wait_for_the_log(wired: Wired, count: int) -> None:
+    """As from a real broker, which reads the end of a client behind the response to its request (BA-8, OS-25)."""
+    log = wired.log_that_waits()
+    wired.send(*[COMMIT] * count)
+    wired.client.shutdown(socket.SHUT_WR)
+    assert wired.turn() == READ
+    assert not wired.turn(), "nothing is watched until the log is synced"
+    log.settle()
+    wired.proceed()
+    assert wired.ids_until_closed() == list(range(1, count + 1))
+
+
+def test_a_client_that_closes_while_a_response_waits_for_the_log_is_closed(wired: Wired) -> None:
+    wired.log_that_waits()
+    wired.send(COMMIT)
+    wired.client.close()
+    wired.turn()
+    assert wired.closed
+
+
 def test_requests_behind_a_delayed_one_are_read_before_a_response_is_sent(wired: Wired) -> None:
     """They get their responses although the client had sent them, and its end, before the broker looked again."""
     wired.send(POLL)

@@ -167,9 +167,13 @@ class Transport:
         except BlockingIOError:
             return  # `finish` reads without knowing whether anything has arrived
         except OSError:
-            data = b""  # a reset is an end, too
-        if not data:
             self.close()
+            return
+        if not data:
+            if connection.state is DEFERRED and mask == READ:
+                self._watch(NOTHING)  # the client may read on: `_update` has the end read again behind the responses
+            else:
+                self.close()
             return
         loop = self._loop
         self.active_ms = loop.clock.real_ms
