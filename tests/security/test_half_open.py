@@ -185,6 +185,18 @@ def test_a_clock_ahead_of_real_time_leaves_a_client_time_for_its_handshake(mode:
     loop.poller.close()
 
 
+@pytest.mark.parametrize("mode", [ClockMode(rate=3600.0), ClockMode(auto=True)], ids=["scaled", "auto"])
+def test_a_half_open_connection_costs_an_advance_nothing_by_its_length(mode: ClockMode) -> None:
+    loop, transport, client = half_open(mode)
+    before = loop.clock.timers_set
+    loop.clock.advance(10 * 365 * 86_400_000)
+    assert loop.clock.timers_set - before <= 2
+    assert transport.fd >= 0
+    transport.close()
+    client.close()
+    loop.poller.close()
+
+
 def test_an_automatic_clock_does_not_jump_to_the_end_of_a_handshake() -> None:
     loop, transport, client = half_open(ClockMode(auto=True))
     loop.clock.tick(5000)

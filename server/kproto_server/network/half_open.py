@@ -66,10 +66,12 @@ class HalfOpenTransport(Transport):
                 self._timer.cancel()
                 self._timer = None
 
-    def _call_in(self, duration_ms: float) -> None:
+    def _call_in(self, duration_ms: float, next_run_ms: Callable[[int, int], int] | None = None) -> None:
         # In the background: an automatic clock does not jump to the end of a handshake.
         clock = self._loop.clock
-        self._timer = clock.call_at(int(clock.now_ms() + duration_ms), self._end_half_open, in_background=True)
+        self._timer = clock.call_at(
+            int(clock.now_ms() + duration_ms), self._end_half_open, in_background=True, next_run_ms=next_run_ms
+        )
 
     def _end_half_open(self) -> None:
         self._timer = None
@@ -80,7 +82,10 @@ class HalfOpenTransport(Transport):
         if self.is_waiting:  # its failure is delayed, which is the broker's doing
             left_ms = self._idle_max_ms
         elif clock.mode.rate > 1 or clock.mode.auto:
-            left_ms = max(left_ms, (self.active_ms + REAL_TIME_MIN_MS - clock.real_ms) * clock.mode.rate)
+            real_left_ms = (self.active_ms + REAL_TIME_MIN_MS - clock.real_ms) * clock.mode.rate
+            if left_ms <= 0 < real_left_ms:  # no real time passes in an advance: it has one look, at its end
+                self._call_in(real_left_ms, lambda due_ms, quiet_until_ms: quiet_until_ms)
+                return
         if left_ms > 0:
             self._call_in(left_ms)
             return
