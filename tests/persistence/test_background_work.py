@@ -9,9 +9,11 @@ import pytest
 from kproto.messages.k16_list_groups import ListGroupsResponse
 from kproto_server.cluster.topics import Topic
 from kproto_server.deferred import DeferredResponse
+from kproto_server.persistence.worker_thread import WorkerThread
+from kproto_server.testing.simulated_disk import Operation
 from tests.persistence.disk_broker import DiskBroker
 from tests.persistence.held_worker import HeldWorker, held_in_background
-from tests.robustness.changes import create_topic, delete_topic, produce
+from tests.robustness.changes import create_topic, delete_topic, errors_of, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,3 +62,36 @@ def test_a_deletion_whose_sync_leads_to_a_log_for_another_new_topic() -> None:
     broker.kill()
     assert set(broker.broker.state.cluster.topics) == {"letters"}
     assert broker.persistence.log_dir.report == []
+
+
+def test_a_defect_in_blocking_work_leaves_the_thread_alive(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise the next deletion would wait for it for ever, in the event loop."""
+    posted: list[Callable[[], object]] = []
+    worker = WorkerThread(posted.append)
+    done: list[str] = []
+
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    worker.run(fail, lambda: done.append("failed"))
+    worker.run(lambda: None, lambda: done.append("next"))
+    worker.wait()
+    worker.stop()
+    for action in posted:
+        action()
+    assert done == ["failed", "next"]
+    assert "RuntimeError: a defect" in caplog.text
+
+
+def test_a_sync_with_a_defect_acknowledges_nothing() -> None:
+    broker = DiskBroker("fsync")
+    broker.ask(*create_topic("t"))
+    broker.ask(*produce("t", [b"x"]))
+
+    def fails(operation: Operation) -> bool:
+        if operation.kind == "sync":
+            raise RuntimeError("a defect")
+        return False
+
+    broker.disk.fails = fails
+    assert errors_of(broker.ask(*produce("t", [b"y"]))) == [56]

@@ -42,7 +42,10 @@ class Loop:
 
     def run(self, work: Callable[[], object], done: Callable[[], object]) -> None:
         self.before_work()
-        work()
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - nobody catches it in a thread
+            pytest.fail(f"work in the thread raised {error!r}")
         self.post(done)
 
     def run_posted(self) -> None:
@@ -156,6 +159,19 @@ def test_a_damaged_log_does_not_change(caplog: pytest.LogCaptureFixture) -> None
     assert read_all(task.disk, path) == before
     assert caplog.text.count("can't be compacted: ") == 1
     assert task.closed_size(0) == ONE_RECORD
+
+
+def test_a_file_of_an_earlier_compaction_that_is_damaged_by_now(caplog: pytest.LogCaptureFixture) -> None:
+    task = Task()
+    task.fill(0)
+    task.log_dir.logs[OFFSETS_TOPIC, 0].segment_bytes *= 10  # one segment replaces all
+    task.disk.fails = lambda operation: operation.kind == "remove" and operation.path.endswith(".log")
+    task.loop.run_posted()
+    task.disk.fails = lambda operation: False
+    (swap,) = (name for name in task.disk.names(f"{OFFSETS_TOPIC}-0") if name.endswith(".swap"))
+    task.disk.open(f"{OFFSETS_TOPIC}-0/{swap}").write_at(0, b"damage" * 10)
+    task.pass_time()
+    assert f"{OFFSETS_TOPIC}-0 can't be compacted: " in caplog.text
 
 
 def test_a_log_that_was_removed_and_created_again_is_not_changed() -> None:

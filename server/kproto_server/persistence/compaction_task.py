@@ -122,7 +122,7 @@ class CompactionTask:
         return topic_config(self._broker_settings.current, topic.configs if topic else {}, name)
 
     def _turn(
-        self, log: PartitionLog, compaction: Compaction, steps: Generator[Work | None], failures: list[OSError]
+        self, log: PartitionLog, compaction: Compaction, steps: Generator[Work | None], failures: list[Exception]
     ) -> None:
         """Run steps for one turn; ``failures`` gets the error of blocking work in the thread."""
         if self._stopped or self._log_dir.logs.get((log.topic, log.partition)) is not log:
@@ -172,9 +172,9 @@ class CompactionTask:
         self._start_next()
 
 
-def _run_blocking(work: Work, failures: list[OSError]) -> None:
+def _run_blocking(work: Work, failures: list[Exception]) -> None:
     """Run blocking work in the thread, and store its error."""
     try:
         work()
-    except OSError as error:
+    except Exception as error:  # noqa: BLE001 - raised again in the event loop
         failures.append(error)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Protocol
+
+logger = logging.getLogger("kproto")
 
 Post = Callable[[Callable[[], object]], object]
 """Runs a function in the event loop, soon; any thread may call it."""
@@ -59,7 +62,10 @@ class WorkerThread:
     def _main(self) -> None:
         while (item := self._queue.get()) is not None:
             work, done = item
-            work()
+            try:
+                work()
+            except Exception:  # a thread that ends would leave `wait`, and the event loop with it, without an end
+                logger.exception("defect in blocking work")
             self._post(done)
 
 

@@ -39,7 +39,7 @@ class FileSync:
         """Sync; store a failure instead of raising."""
         try:
             self._file.sync()
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing is known to be on the disk
             self.failure = f"sync failed: {error}"
 
 

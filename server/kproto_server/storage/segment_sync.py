@@ -73,7 +73,7 @@ class SegmentSync:
                 log_sync.run(self._disk)
             if any(log_sync.has_new_files for log_sync in self.log_syncs):
                 self._disk.sync_directory("")  # a new log has a new directory
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing is known to be on the disk
             self.failure = f"sync failed: {error}"
             return
         # The file must not name a position before it is durable, so it is written last. If that fails, the segments
