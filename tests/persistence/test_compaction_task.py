@@ -192,6 +192,32 @@ def test_a_log_that_was_removed_and_created_again_is_not_changed() -> None:
     assert not [name for name in task.disk.names(f"{OFFSETS_TOPIC}-0") if name.endswith(".cleaned")]
 
 
+def test_a_log_whose_policy_has_changed_is_not_compacted_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Retention may remove segments of it that the compaction is about to replace."""
+    task = Task()
+    task.fill(0)
+    log = task.log_dir.logs[OFFSETS_TOPIC, 0]
+    log.segment_bytes *= 10
+    configs: Any = task.state.cluster.topics[OFFSETS_TOPIC].configs
+
+    def change() -> None:
+        if task.disk.exists(f"{OFFSETS_TOPIC}-0/{0:020}.log.swap"):
+            task.loop.before_work = lambda: None
+            configs["cleanup.policy"] = "delete"
+            log.drop_oldest()
+
+    task.loop.before_work = change
+    with caplog.at_level(logging.ERROR, "kproto.log"):
+        task.pass_time()
+    assert configs["cleanup.policy"] == "delete"
+    assert len(log.closed_segments()) == 2
+    configs["cleanup.policy"] = "compact"
+    task.fill(0, segments=1)
+    task.pass_time()
+    assert not caplog.text
+    assert task.closed_size(0) == ONE_RECORD
+
+
 def test_a_log_with_an_open_transaction_is_read_once_for_each_closed_segment() -> None:
     """LF-70: compaction ends at the first offset of an open transaction."""
     task = Task()

@@ -125,7 +125,9 @@ class CompactionTask:
         self, log: PartitionLog, compaction: Compaction, steps: Generator[Work | None], failures: list[Exception]
     ) -> None:
         """Run steps for one turn; ``failures`` gets the error of blocking work in the thread."""
-        if self._stopped or self._log_dir.logs.get((log.topic, log.partition)) is not log:
+        # Under another policy, retention removes segments of the log.
+        is_compacted = self._log_dir.logs.get((log.topic, log.partition)) is log and self._is_compacted(log)
+        if self._stopped or not is_compacted:
             steps.close()
             self._start_next()
             return
