@@ -22,6 +22,8 @@ from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.messages.k22_init_producer_id import InitProducerIdResponse
 from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
+from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from kproto.records.checksum import crc32c
 from kproto_server.replay.translation import Translation
 from tests.proxy.exchanged import asked
@@ -50,14 +52,40 @@ def joined(member_id: str, generation_id: int, *others: str) -> JoinGroupRespons
     )  # fmt: skip
 
 
-def test_members_are_the_same_on_all_connections_and_generations_belong_to_one() -> None:
+def test_members_and_their_generations_are_the_same_on_all_connections() -> None:
     translation = Translation()
     translation.learn(FIRST, joined("old", 1), joined("new", 5))
     heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="old")
-    assert sent(translation, FIRST, heartbeat, 4) == heartbeat.replace(generation_id=5, member_id="new")
-    assert sent(translation, SECOND, heartbeat, 4) == heartbeat.replace(member_id="new")
-    other = heartbeat.replace(member_id="stranger", generation_id=2)
+    for connection in (FIRST, SECOND):
+        assert sent(translation, connection, heartbeat, 4) == heartbeat.replace(generation_id=5, member_id="new")
+    other = heartbeat.replace(member_id="stranger")
     assert sent(translation, FIRST, other, 4) == other
+
+
+def test_a_producer_commits_with_the_generation_of_the_consumer() -> None:
+    translation = Translation()
+    translation.learn(FIRST, joined("old", 1), joined("new", 5))
+    commit = TxnOffsetCommitRequest(
+        transactional_id="x", group_id="g", producer_id=9, producer_epoch=0, generation_id_or_member_epoch=1,
+        member_id="old", topics=(),
+    )  # fmt: skip
+    found = sent(translation, SECOND, commit, 3)
+    assert (found.generation_id_or_member_epoch, found.member_id) == (5, "new")
+
+
+def test_a_heartbeat_has_a_member_epoch_for_the_member_of_its_request() -> None:
+    """The response names the member only when it joins."""
+
+    def beaten(epoch: int) -> ConsumerGroupHeartbeatResponse:
+        return ConsumerGroupHeartbeatResponse(
+            throttle_time_ms=0, error_code=0, member_id=None, member_epoch=epoch, heartbeat_interval_ms=1
+        )
+
+    translation = Translation()
+    heartbeat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    sent(translation, FIRST, heartbeat, 0)
+    translation.learn(FIRST, beaten(2), beaten(7))
+    assert sent(translation, SECOND, heartbeat.replace(member_epoch=2), 0).member_epoch == 7
 
 
 def test_requests_with_more_elements_than_brokers_of_kproto_accept_are_translated() -> None:

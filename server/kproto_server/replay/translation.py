@@ -2,7 +2,8 @@
 
 A request of the capture names members, generations, producers, fetch sessions and topics as the captured broker named
 them. `learn` compares its responses with those of the other broker; `translated` changes requests accordingly. Ids of
-members, topics and producers are the same on all connections, generations and fetch sessions belong to one.
+members, topics and producers are the same on all connections, fetch sessions belong to one. A generation belongs to its
+member: a client connects again with it, and a producer that commits offsets sends it on a connection of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ KINDS = {
     "session_id": "session",
 }
 """Field of a request or a response -> kind of its id."""
-OF_CONNECTION = frozenset({"generation", "session"})
 FIELDS_OF_RESPONSE = frozenset({*KINDS} - {"generation_id_or_member_epoch"})
 """The fields of a response itself that have a new id."""
 PRODUCERS = (("producer_id", "producer_epoch"), ("v3_and_below_producer_id", "v3_and_below_producer_epoch"))
@@ -53,13 +53,19 @@ class Translation:
         self._all: Ids = {}
         self._producers: dict[tuple[int, int], tuple[int, int]] = {}
         """Id and epoch."""
-        self._of_connections: dict[int, Ids] = {}
+        self._sessions: dict[int, Ids] = {}
+        """By connection."""
+        self._generations: dict[tuple[str, int], int] = {}
+        """Captured member and generation, or member epoch -> generation of the replay."""
+        self._members: dict[int, str] = {}
+        """By connection, the captured member of the latest request that names one."""
 
     def learn(self, connection: int, captured: Response, replayed: Response) -> None:
         """Compare two responses to the same request on a connection."""
         for name in FIELDS_OF_RESPONSE:
             if hasattr(captured, name):
-                self._learn(connection, KINDS[name], getattr(captured, name), getattr(replayed, name))
+                member = getattr(captured, "member_id", "") or self._members.get(connection, "")
+                self._learn(connection, KINDS[name], member, getattr(captured, name), getattr(replayed, name))
         producer_id, epoch = PRODUCERS[0]
         if hasattr(captured, producer_id) and hasattr(captured, epoch):
             found, new = ((getattr(each, producer_id), getattr(each, epoch)) for each in (captured, replayed))
@@ -78,17 +84,23 @@ class Translation:
         key, version = header.api_key, header.api_version
         codec = registry.codec(key, version)
         request, end = codec.decode_request(frame, header.body_position)
+        if member := getattr(request, "member_id", ""):
+            self._members[connection] = member
         changed = self._changed(connection, request)
         if changed is request or end != len(frame):
             return len(frame).to_bytes(4, "big") + frame
         return request_frame(changed, version, correlation_id=header.correlation_id, client_id=header.client_id)
 
-    def _ids(self, connection: int, kind: str) -> Ids:
-        return self._of_connections.setdefault(connection, {}) if kind in OF_CONNECTION else self._all
-
-    def _learn(self, connection: int, kind: str, captured: Any, replayed: Any) -> None:
-        if captured not in NO_IDS and replayed not in NO_IDS:
+    def _learn(self, connection: int, kind: str, member: str, captured: Any, replayed: Any) -> None:
+        if captured in NO_IDS or replayed in NO_IDS:
+            return
+        if kind == "generation":
+            self._generations[member, captured] = replayed
+        else:
             self._ids(connection, kind)[kind, captured] = replayed
+
+    def _ids(self, connection: int, kind: str) -> Ids:
+        return self._sessions.setdefault(connection, {}) if kind == "session" else self._all
 
     def _learn_topics(self, captured: Any, replayed: Any) -> None:
         """Learn topic ids by the names beside them."""
@@ -111,7 +123,10 @@ class Translation:
         changes = {}
         for field in fields_of(type(struct)):
             value = getattr(struct, field.name)
-            found = self._changed_value(connection, field.name, value)
+            if KINDS.get(field.name) == "generation":
+                found = self._generations.get((getattr(struct, "member_id", ""), value), value)
+            else:
+                found = self._changed_value(connection, field.name, value)
             if found is not value and found != value:
                 changes[field.name] = found
         for producer_id, epoch in PRODUCERS:
