@@ -13,8 +13,10 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -135,6 +137,34 @@ def test_diff_shows_the_first_responses_that_differ(tmp_path: Path, capsys: pyte
         "  error_code: A UNKNOWN_MEMBER_ID, B ILLEGAL_GENERATION",
     ]
     assert cli.main(["diff", str(one), str(one)]) == 0
+
+
+def test_diff_compares_connections_with_many_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A diff of all of them would take minutes. An hour of a client has as many, in another order each time."""
+
+    def capture(seed: int, code: int) -> Path:
+        chosen = Random(seed).choices((3, 4), (3, 1), k=10_000)  # noqa: S311 - reproducible
+
+        def write(connection: CapturedConnection) -> None:
+            for version in [*chosen[:5000], 2, *chosen[5000:]]:
+                request, response_frame = beat(code if version == 2 else 0, version)
+                connection.sent(request)
+                connection.received(response_frame)
+
+        path = tmp_path / f"{seed}.pcap"
+        path.write_bytes(pcap(captured(tmp_path, write)))
+        return path
+
+    one, other = capture(1, 25), capture(2, 22)
+    started = time.process_time()
+    assert cli.main(["diff", str(one), str(other)]) == 1
+    assert time.process_time() - started < 30
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [
+        "connection 1, app, request 5001: Heartbeat v2",
+        "  error_code: A UNKNOWN_MEMBER_ID, B ILLEGAL_GENERATION",
+    ]
+    assert int(lines[1].split()[0]) < 500, "requests in one of the captures only"
 
 
 def test_only_the_first_responses_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,13 @@
 
 Theory of operation. The connections of one client id are compared in the order in which they began, and the requests of
 two connections by API and version, as a diff compares lines: a client polls and heartbeats as often as time allows. The
-first connection's requests that the other one does not have are counted.
+first connection's requests that the other one does not have are counted. A diff takes quadratic time, so it compares
+the kinds of requests that are rare; between two of these, the requests of a frequent kind are compared in their order.
 """
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
@@ -14,10 +16,14 @@ from kproto_server.replay.conversations import Listener, read
 from kproto_server.replay.differing import Differing, is_transient, response_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from kproto_server.capture.kafka_connections import KafkaConnections
     from kproto_server.replay.conversations import Conversation, Exchange
+
+RARE_MAX = 500
+"""Requests of a rare kind on two connections together: a diff of ten such kinds takes a second."""
 
 
 class Responses(Listener):
@@ -72,10 +78,8 @@ class Comparison:
         )
 
     def _compare(self, client_id: str, number: int, one: list[Exchange], other: list[Exchange]) -> None:
-        matcher = SequenceMatcher(None, _kinds(one), _kinds(other), autojunk=False)
-        for first, second, size in matcher.get_matching_blocks():
-            for exchange, another in zip(one[first : first + size], other[second : second + size], strict=True):
-                self._compare_responses(client_id, number, exchange, another)
+        for first, second in _matched(_kinds(one), _kinds(other)):
+            self._compare_responses(client_id, number, one[first], other[second])
 
     def _compare_responses(self, client_id: str, number: int, one: Exchange, other: Exchange) -> None:
         assert one.response is not None, "it has come"
@@ -89,6 +93,29 @@ class Comparison:
             self.differing.append(Differing(number, client_id, one.number, one.name, rows))
 
 
-def _kinds(exchanges: list[Exchange]) -> list[tuple[int, int] | None]:
-    """Return API key and version of each request; None: it has no known header."""
+Kind = tuple[int, int] | None
+"""API key and version of a request; None: it has no known header."""
+
+
+def _kinds(exchanges: list[Exchange]) -> list[Kind]:
     return [each.header and each.header[:2] for each in exchanges]
+
+
+def _matched(one: list[Kind], other: list[Kind]) -> Iterator[tuple[int, int]]:
+    """Yield the indexes of the requests of two connections that are the same, in order."""
+    counts = Counter(one) + Counter(other)
+    rare, rare_of_other = ([at for at, kind in enumerate(each) if counts[kind] <= RARE_MAX] for each in (one, other))
+    matcher = SequenceMatcher(None, [one[at] for at in rare], [other[at] for at in rare_of_other], autojunk=False)
+    start, start_of_other = 0, 0
+    for first, second, size in matcher.get_matching_blocks():
+        ends = zip(rare[first : first + size], rare_of_other[second : second + size], strict=True)
+        for end, end_of_other in ends if size else [(len(one), len(other))]:
+            frequent: dict[Kind, deque[int]] = {}
+            for at in range(start_of_other, end_of_other):
+                frequent.setdefault(other[at], deque()).append(at)
+            for at in range(start, end):
+                if counts[one[at]] > RARE_MAX and (found := frequent.get(one[at])):
+                    yield at, found.popleft()
+            if size:
+                yield end, end_of_other
+            start, start_of_other = end + 1, end_of_other + 1
