@@ -20,8 +20,10 @@ from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kproto_server.audit.sources import Sources
 from kproto_server.capture.packet_files import Packet
-from kproto_server.capture.writer import CapturedConnection
+from kproto_server.capture.writer import CapturedConnection, endpoint
 from kproto_server.observation.observed import ClientSeen, ErrorsSeen, RequestsSeen
+from kproto_server.proxy.cutting import PENDING_MAX
+from kproto_server.replay.conversations import Conversation, Exchange, Listener, connections_of
 from tests.capture.packets import captured, pcap
 from tests.commandline.commands import KPROTO, LIMIT_S, kproto
 from tests.proxy.exchanged import asked, raw, response
@@ -215,3 +217,20 @@ class TestCommand:
         done = kproto("audit", str(path))
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"kproto audit: {error.format(path=str(path))}\n"
+
+
+def test_memory_does_not_grow_with_a_capture_of_one_direction() -> None:
+    """No response ever comes: the oldest requests are taken as lost."""
+    taken: list[Exchange] = []
+
+    class Taking(Listener):
+        def requested(self, conversation: Conversation, exchange: Exchange) -> None:
+            taken.append(exchange)
+
+    ends = endpoint("127.0.0.1", 1), endpoint("127.0.0.1", 9092)
+    count = PENDING_MAX + 1000
+    for connections in (Sources().captured.connections, connections_of(Taking())):
+        conversation = connections.new_conversation(*ends)
+        conversation.requests.feed(b"".join(asked(HEARTBEAT, 4, number) for number in range(count)))
+        assert len(conversation.pending_ids()) == PENDING_MAX
+    assert (len(taken), {exchange.frame for exchange in taken}) == (count, {b""})

@@ -19,8 +19,9 @@ import trio.testing
 
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.network.tls import TlsSocket
+from kproto_server.proxy.cutting import PENDING_MAX
 from kproto_server.proxy.faults import ProxyRules
-from kproto_server.proxy.relay import PENDING_MAX, READ_MAX_BYTES, Relay
+from kproto_server.proxy.relay import READ_MAX_BYTES, Relay
 from kproto_server.proxy.sockets import begin_tls
 from kproto_server.proxy.upstream import tls_context
 from kproto_server.releases.kafka_version import KafkaVersion

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from kproto import registry
@@ -14,7 +15,7 @@ from kproto.runtime import FAILURES
 from kproto_server.audit.senders import NAMES_REPLICA, NO_REPLICA, OFFSET_FOR_LEADER_EPOCH, is_of_broker, shows_sender
 from kproto_server.capture.kafka_connections import KafkaConnections
 from kproto_server.capture.segments import shown_host
-from kproto_server.proxy.cutting import ELEMENTS_MAX
+from kproto_server.proxy.cutting import ELEMENTS_MAX, PENDING_MAX
 from kproto_server.proxy.exchanges import Exchanges
 from kproto_server.requests.context import ConnectionInfo
 
@@ -47,6 +48,7 @@ class _Conversation(Exchanges):
 
     def __init__(self, captured: Captured, client: Endpoint) -> None:
         super().__init__(captured.observations, ConnectionInfo(f"/{shown_host(client)}"), captured.served, None)
+        self.pending = deque(maxlen=PENDING_MAX)
         self._captured = captured
         self._is_brokers: bool | None = None
         """None: no request has shown it."""

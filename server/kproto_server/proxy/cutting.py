@@ -23,6 +23,9 @@ unread."""
 ELEMENTS_MAX = 1_000_000
 """Elements of a request that is decoded, which have a byte each at least: brokers of Kafka have no limit, and serve
 what clients of a large cluster send; so many take a second."""
+PENDING_MAX = 10_000
+"""Requests of a connection that wait for their response. Further ones stay in a client's socket; in a capture, which
+may have one direction only, the oldest ones are taken as lost."""
 
 T = TypeVar("T")
 

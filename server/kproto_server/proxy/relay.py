@@ -18,6 +18,7 @@ import trio
 from kproto_server.deferred import DelayedOperation
 from kproto_server.network.freed_memory import FreedMemory
 from kproto_server.network.transport import RESET_AT_CLOSE
+from kproto_server.proxy.cutting import PENDING_MAX
 from kproto_server.proxy.faults import FaultedRequest
 from kproto_server.proxy.sockets import READ_MIN_BYTES, receive, send
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 READ_MAX_BYTES = 1024 * 1024
 """Bytes of one read: more for a connection whose last read was full."""
-PENDING_MAX = 10_000
-"""Requests of a connection that wait for their response; further ones stay in the socket."""
 LAST_REQUESTS_S = 30.0
 """How long a broker may take for the requests of a client that has ended."""
 

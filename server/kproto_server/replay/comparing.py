@@ -40,7 +40,6 @@ class Responses(Listener):
         self.read_from: KafkaConnections = read(stream, self)
 
     def responded(self, conversation: Conversation, exchange: Exchange) -> None:
-        exchange.frame = b""  # its header is enough
         self._by_number.setdefault(conversation.number, []).append(exchange)
         self._client_ids[conversation.number] = conversation.client_id
 

@@ -12,7 +12,7 @@ from kproto.headers import read_request_header, read_response
 from kproto.messages import APIS
 from kproto.runtime import FAILURES
 from kproto_server.capture.kafka_connections import KafkaConnections
-from kproto_server.proxy.cutting import SIZE_BYTES, Cutter
+from kproto_server.proxy.cutting import PENDING_MAX, SIZE_BYTES, Cutter
 from kproto_server.proxy.exchanges import API_VERSIONS, PRODUCE, SASL_HANDSHAKE, acks
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Exchange:
         self.number: int = number
         """Of the connection's requests, from 1 on."""
         self.frame: bytes = frame
-        """Without its size."""
+        """Without its size; empty when listeners have taken notice of it."""
         self.header: ReceivedHeader | None = header
         """None: it is a token of SASL, or of an API that kproto does not know."""
         self.has_response: bool = has_response
@@ -93,7 +93,7 @@ class Conversation:
         self.client_id: str = ""
         """That of the latest request."""
         self.listener: Listener = listener
-        self.pending: deque[Exchange] = deque()
+        self.pending: deque[Exchange] = deque(maxlen=PENDING_MAX)
         self.requests: Cutter[Never] = _Requests(self)
         self.responses: Cutter[Never] = _Responses(self)
 
@@ -169,6 +169,7 @@ class _Requests(_Whole):
         if has_response:
             conversation.pending.append(exchange)
         conversation.listener.requested(conversation, exchange)
+        exchange.frame = b""
         return frame
 
     def _header(self, content: bytes) -> ReceivedHeader | None:
