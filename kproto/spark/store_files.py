@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 from kproto.logs.locations import location
 from kproto.logs.remote import WRITE_BYTES, RemotePath
 from kproto.spark.source.counted import CountedRows
+from kproto.spark.source.kept import OPEN_MAX
 from kproto.spark.store_manifest import DataFile
 from kproto.spark.tables import DATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kproto.arrow.schemas import Table
     from kproto.spark.tables import Growing
@@ -52,17 +53,27 @@ def _read(uris: Iterable[str], schema: pa.Schema) -> Batches:
 
 
 def write_files(batches: Batches, folder: str, version: int, table: Table, grown: Growing | None) -> Batches:
-    """Write rows to one file for each date, or to one if they have none; yield each `DataFile` as JSON."""
+    """Write rows to one file for each date, or to one if they have none; yield each `DataFile` as JSON.
+
+    Of more dates than `OPEN_MAX`, one may have several files.
+    """
     schema = table.arrow()
     files: dict[str, _OpenFile] = {}
     for batch in batches:
         for below, rows in _by_date(batch):
             if below not in files:
+                if len(files) == OPEN_MAX:
+                    yield _uploaded(files, folder, version)
+                    files = {}
                 files[below] = _OpenFile(schema, grown)
             files[below].add(rows)
-    for below, file in files.items():
-        made = file.upload(folder, f"{below}{version:020}-{uuid.uuid4()}.parquet")
-        yield pa.RecordBatch.from_pydict({"file": [json.dumps(made)]})
+    if files:
+        yield _uploaded(files, folder, version)
+
+
+def _uploaded(files: Mapping[str, _OpenFile], folder: str, version: int) -> pa.RecordBatch:
+    made = (file.upload(folder, f"{below}{version:020}-{uuid.uuid4()}.parquet") for below, file in files.items())
+    return pa.RecordBatch.from_pydict({"file": [json.dumps(one) for one in made]})
 
 
 def _by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

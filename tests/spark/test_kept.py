@@ -52,6 +52,31 @@ def test_each_day_has_a_file_in_utc(tmp_path: Path) -> None:
     assert written(tmp_path / "all") == {"log_batches/part-t-0-17.parquet": [0, 1, 2]}
 
 
+@pytest.mark.parametrize("rows_max", [1, 1000])
+def test_of_many_days_few_files_are_open(rows_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "ROWS_MAX", rows_max)
+    monkeypatch.setattr(kept, "OPEN_MAX", 2)
+    open_files: set[Any] = set()
+    most = 0
+
+    class Watched(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
+        def __init__(self, *args: Any, **options: Any) -> None:
+            nonlocal most
+            super().__init__(*args, **options)
+            open_files.add(self)
+            most = max(most, len(open_files))
+
+        def close(self) -> None:
+            super().close()
+            open_files.discard(self)
+
+    monkeypatch.setattr(pq, "ParquetWriter", Watched)
+    days = [number * DAY_US for number in range(5)]
+    write(tmp_path, batches(*days), batches(*reversed(days))).close()
+    assert list(written(tmp_path / "log_batches").values()) == [[number, 4 - number] for number in range(5)]
+    assert (most, open_files) == (2, set())
+
+
 def test_of_a_repeated_task_there_is_one_file_and_of_one_that_died_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from kproto.arrow.schemas import COMMITS, LATEST
 from kproto.logs.remote import RemotePath, StoreError
-from kproto.spark import store_tables
+from kproto.spark import store_files, store_tables
 from kproto.spark.embedded import EmbeddedSession
 from kproto.spark.engine import EMBEDDED, using
 from kproto.spark.publish import TablesError
@@ -82,6 +82,13 @@ def append(tables: StoreTables, *offsets: int) -> int:
 
 def die(*_arguments: object) -> bool:
     raise Died
+
+
+def test_rows_of_more_dates_than_open_files(tables: StoreTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_files, "OPEN_MAX", 1)
+    assert append(tables, 0, 1, 2) == 3
+    assert offsets(tables) == [0, 1, 2]
+    assert (len(files(tables)), tables.marks(OF_COMMITS)) == (2, {(0,): 2})
 
 
 def test_versions_add_rows_and_know_what_they_have(tables: StoreTables) -> None:

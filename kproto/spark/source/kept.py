@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 1 << 18
 """Rows of a table that a task collects before it writes them: some tens of megabytes."""
+OPEN_MAX = 64
+"""Files of one task that are open at the same time: the days of a topic are those of its producers' clocks, and may be
+thousands. The rows of further days wait in memory for the end of the task, which bounds them."""
 SMALL_BYTES = 4 << 20
 """The size up to which the files of a table become one. Spark counts as much for opening a file."""
 REPEATED = ["group_id", "topic", "metadata", "txn_state", "codec", "kind", "protocol_type", "protocol"]
@@ -56,8 +59,12 @@ class Writer:
     def close(self) -> None:
         """Write what is left, and name the files."""
         self._write()
-        for day, writer in self._open.items():
+        for writer in self._open.values():
             writer.close()
+        for day, parts in self._waiting.items():
+            with self._opened(day) as writer:
+                writer.write_table(pa.Table.from_batches(parts))
+        for day in (*self._open, *self._waiting):
             (self._folder / day / self._beside).replace(self._folder / day / f"part-{self._task}.parquet")
 
     def _by_day(self, rows: pa.RecordBatch) -> Iterable[tuple[str, pa.RecordBatch]]:
@@ -70,17 +77,22 @@ class Writer:
         return [(_day(day), rows.filter(pa.array(days == day))) for day in found]
 
     def _write(self) -> None:
-        for day, parts in self._waiting.items():
+        for day in list(self._waiting):
             if day not in self._open:
-                (self._folder / day).mkdir(parents=True, exist_ok=True)
-                self._open[day] = pq.ParquetWriter(
-                    self._folder / day / self._beside,
-                    self._table.arrow(),
-                    compression="snappy",
-                    use_dictionary=[name for name in REPEATED if name in self._table.names],
-                )
-            self._open[day].write_table(pa.Table.from_batches(parts))
-        self._waiting, self._count = {}, 0
+                if len(self._open) == OPEN_MAX:
+                    continue
+                self._open[day] = self._opened(day)
+            self._open[day].write_table(pa.Table.from_batches(self._waiting.pop(day)))
+        self._count = 0
+
+    def _opened(self, day: str) -> pq.ParquetWriter:
+        (self._folder / day).mkdir(parents=True, exist_ok=True)
+        return pq.ParquetWriter(
+            self._folder / day / self._beside,
+            self._table.arrow(),
+            compression="snappy",
+            use_dictionary=[name for name in REPEATED if name in self._table.names],
+        )
 
 
 def _day(number: np.int64) -> str:
