@@ -76,7 +76,10 @@ def parse(arguments: Sequence[str], program: Program = SPARK_PROGRAM) -> argpars
         for option in job.options:
             _OPTIONS[option](command)
         _row_output(command)
-        _group(command)
+        if name == "transactions":
+            command.set_defaults(group=[])
+        else:
+            _group(command)
     replicas = _command(
         jobs, "replicas", "the replicas of each partition in log.dirs of many brokers, and which disagree"
     )

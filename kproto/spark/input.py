@@ -58,6 +58,8 @@ class Coverage:
     """Commits that tables lack because a transaction before them was open."""
     markers: int = 0
     """End markers of transactions."""
+    groups: int = 0
+    """Groups to which the rows are restricted; 0: all."""
 
     @property
     def last_offset(self) -> int:
@@ -259,6 +261,7 @@ class Input:
             first_ts=moment_of(min(times)),
             last_ts=moment_of(max(times)),
             markers=sum(row["markers"] for row in parts),
+            groups=len(self.groups),
             **others,
         )
 

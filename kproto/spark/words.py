@@ -51,7 +51,9 @@ def coverage(read: Coverage) -> Iterator[str]:
 
 
 def gaps(read: Coverage) -> Iterator[str]:
-    """Yield what of the offsets topic is not in the input."""
+    """Yield what of the offsets topic is not in the input, or was left out."""
+    if read.groups:
+        yield f"restricted to {plural(read.groups, 'group')}"
     if read.missing:
         yield f"{percent(read.missing_share)} of its records were removed"
     if read.of_partitions is not None and read.partitions < read.of_partitions:

@@ -76,6 +76,13 @@ def test_the_advice_says_what_it_has_not_seen(advice: Advice, partitions: int, t
     assert found[1] is is_enough
 
 
+def test_the_advice_for_some_groups_is_not_for_every_group(run_embedded: Command) -> None:
+    log = offsets_log("requested-retentions", "2.0.1")
+    _, _, err = run_embedded("retention-audit", log, "--group", "a-day")
+    expected = "is enough for the requests in this input; groups may need more (restricted to 1 group)"
+    assert err.splitlines()[-1].endswith(expected)
+
+
 def test_offsets_removed_at_the_beginning_are_missing(embedded_session: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "__consumer_offsets-0").mkdir()
     segment = offsets_log("compacted", "2.0.1") / "__consumer_offsets-0" / f"{200:020}.log"
