@@ -339,15 +339,18 @@ def _one_line(error: Exception) -> str | None:
     line = one_line(error)
     if line is None and isinstance(error, OSError):
         line = str(error)
-    if line is None and (_is_of_spark(error) or type(error).__module__.startswith("py4j")):
-        causes = re.findall(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception): .+)$", str(error), re.MULTILINE)
+    if line is None and (_is_of_engine(error) or type(error).__module__.startswith("py4j")):
+        causes = re.findall(r"^(?:: )?(?:[\w.]+\.)?(\w+(?:Error|Exception): .+)$", str(error), re.MULTILINE)
         line = causes[-1] if causes else str(error).strip().partition("\n")[0]
     return None if line is None else line[:LINE_MAX]
 
 
-def _is_of_spark(error: Exception) -> bool:
+def _is_of_engine(error: Exception) -> bool:
     if is_embedded():
-        return False
+        from duckdb import Error
+        from pyarrow import ArrowException
+
+        return isinstance(error, Error | ArrowException)
     from pyspark.errors import PySparkException
 
     return isinstance(error, PySparkException)

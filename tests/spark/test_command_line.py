@@ -57,6 +57,7 @@ def test_requested_retentions_and_what_was_read(run_embedded: Command) -> None:
         (["watch", LOGS / "2.1.1", "-o", "/"], "kproto.spark watch: / is a directory"),
         (["watch", LOGS / "2.1.1", "-o", ""], "kproto.spark watch: the name of the output is empty"),
         (["report", LOGS / "2.1.1", "-o", LOGS], f"kproto.spark report: {LOGS} is a directory"),
+        (["transactions", "x", "--group", "g"], "kproto.spark: unrecognized arguments: --group g (see --help)"),
         (["expiry", ""], "kproto.spark expiry: the name of an input is empty"),
         (["report", "x", "", "-o", "y"], "kproto.spark report: the name of an input is empty"),
         (["versions", ""], "kproto.spark versions: the name of an input is empty"),
@@ -174,6 +175,13 @@ def test_jobs_return_the_same_from_tables(run: Run, run_embedded: Command, tmp_p
         from_tables = run_job(job, tables, "--format", "jsonl")
         assert from_log[:2] == from_tables[:2]
         assert from_log[1]
+
+    for path in (tables / "commits").rglob("*.parquet"):
+        path.write_bytes(path.read_bytes()[:-1])
+    for run_job in (run, run_embedded):
+        code, out, err = run_job("latest", tables)
+        assert (code, out) == (2, "")
+        assert ".parquet" in err.splitlines()[-1]
 
 
 def test_tables_of_a_partition_by_another_name(run: Run, tmp_path: Path) -> None:
