@@ -136,7 +136,8 @@ class AtomicTables(ABC):
             origin = source.origin.after(before.origin, waiting=waiting)
             version = before.versions[grown.name]
             count = 0
-            if version is None or not rows.isEmpty():
+            is_news = grown.table is COMMITS and origin != before.origin  # also if all new commits wait
+            if version is None or is_news or not rows.isEmpty():
                 note = json.dumps({"run": str(uuid.uuid4()), "origin": origin.to_json()})
                 count = self.append(grown.table, by_date(grown, rows), version, note)
             added[grown.name] = Added(count, waiting)

@@ -136,6 +136,14 @@ def grown(tables: AtomicTables, log_dir: str, states: list[str]) -> list[Any]:
     return [sorted(map(str, old)), found.count("asked"), found.count("None") > 0, len(tables.read(COMMITS).columns)]
 
 
+def waiting(tables: AtomicTables) -> list[int]:
+    """Write no rows of a log in which 7 commits wait; return how many the tables say wait, before and after."""
+    before = tables.state()
+    source = Source(lambda name, _marks: tables.rows(name).limit(0), {}, replace(before.origin, waiting=7))
+    tables.write(source, before)
+    return [before.origin.waiting, tables.origin().waiting]
+
+
 def outcome(tables: AtomicTables, form: str, log_dir: str, states: list[str]) -> dict[str, Any]:
     """Return what happens to new tables of a format."""
     shutil.rmtree(log_dir, ignore_errors=True)
@@ -150,7 +158,8 @@ def outcome(tables: AtomicTables, form: str, log_dir: str, states: list[str]) ->
         "compacted": compacted(tables),
     }
     others = ATOMIC[form](tables.spark, f"{tables.root}-grown")
-    return {**found, "again": run(tables, log_dir), "grown": grown(others, log_dir, states)}
+    found |= {"again": run(tables, log_dir), "waiting": waiting(tables)}
+    return {**found, "grown": grown(others, log_dir, states)}
 
 
 if __name__ == "__main__":

@@ -67,4 +67,5 @@ def test_tables_grow_by_new_rows(tmp_path: Path) -> None:
         assert found["jobs"] == [True, True, True]
         assert found["compacted"] == [True, True]
         assert found["again"] == dict.fromkeys(TABLES, 0)
+        assert found["waiting"] == [0, 7]
         assert found["grown"] == [["None"], 1, True, 16]
