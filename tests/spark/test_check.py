@@ -81,6 +81,7 @@ def test_rows_that_break_invariants(either: SparkSession) -> None:
     commits += [commit(9, "h", "t", 1, 1), commit(4, "h", "t", 1, 1, log_partition=1, seconds=2)]
     groups = [group(3, "g", 5, 1), group(4, "g", 4, 1, seconds=3), group_gone(5, "g"), group(6, "g", 1, 1)]
     batches = [batch("t", 0, 0, 10), batch("t", 0, 12, 5, seconds=4), batch("t", 1, 7, 4), batch("t", 1, 11, 1)]
+    batches += [batch("t", 2, 8, 0, size=0), batch("t", 2, 4, 4), batch("t", 2, 0, 4)]  # the newest segment is empty
     cleaned = either.createDataFrame([("t", 1, 9)], "topic string, partition int, cleaned_to bigint")
     tables = frame(either, COMMITS, commits), frame(either, GROUP_METADATA, groups), frame(either, LOG_BATCHES, batches)
     expected = [

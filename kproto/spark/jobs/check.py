@@ -94,7 +94,8 @@ def _other_partitions(commits: DataFrame, group_metadata: DataFrame) -> DataFram
 
 
 def _missing_offsets(log_batches: DataFrame, cleaned: DataFrame) -> DataFrame:
-    in_order = Window.partitionBy("topic", "partition").orderBy("last_offset")
+    # Of a log whose newest segment is empty, the row that says so has the last offset of the last batch.
+    in_order = Window.partitionBy("topic", "partition").orderBy("last_offset", "base_offset")
     following = log_batches.withColumn("next", F.lag("last_offset").over(in_order) + 1)
     known = following.join(F.broadcast(cleaned), ["topic", "partition"], "left")
     # With null in `base_offset`, the first offset of the batch is unknown.
