@@ -200,7 +200,8 @@ def _stalled(source: Input, rules: Rules, at: datetime) -> Iterator[Finding]:
 def _rewinds(source: Input, rules: Rules, at: datetime) -> Iterator[Finding]:
     assert rules.rewinds_hours is not None
     since = shifted(at, -timedelta(hours=rules.rewinds_hours))
-    back = jobs.rewinds(source.commits, source.markers).where(F.col("ts") > F.lit(since))
+    rewinds = jobs.rewinds(source.commits, source.markers)
+    back = rewinds.where((F.col("ts") > F.lit(since)) & (F.col("ts") <= F.lit(at)))
     counted = back.groupBy("group_id").agg(F.count("*").alias("rewinds"), F.max("rewound").alias("farthest"))
     for row in _rows(counted):
         text = f"{plural(row['rewinds'], 'rewind')} in {rules.rewinds_hours:,} h, by up to {row['farthest']:,}"
