@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.datasource import EqualTo, In
 from pyspark.testing import assertDataFrameEqual
 
 from bench.offsets_log import make_log
@@ -168,6 +169,8 @@ def test_the_partition_count_is_used_only_if_the_groups_agree(big_log: str, tmp_
 def test_filters_narrow_each_other() -> None:
     wanted = Wanted(frozenset("ab"))
     assert wanted.narrowed([]) == wanted
+    assert wanted.narrowed([In(("group_id",), ("b", "c", None))]).group_id == frozenset("b")
+    assert wanted.narrowed([EqualTo(("group_id",), None)]).group_id == frozenset()
 
 
 def test_offsets_in_options_limit_what_is_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
                 continue
             name = one.attribute[0]
             if name in self._fields:
-                values = frozenset(one.value if isinstance(one, In) else [one.value])
+                values = frozenset(one.value if isinstance(one, In) else [one.value]) - {None}  # equals nothing
                 before = getattr(found, name)
                 found = found._replace(**{name: values if before is None else before & values})
         return found
