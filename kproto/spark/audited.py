@@ -28,11 +28,12 @@ AUDIT = (sys.executable, "-m", "kproto_server", "audit", "--quiet", "--report", 
 
 
 def split(paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the reports, and the files that are audited; directories are searched for both.
+    """Return the reports, and the files that are audited, each once; directories are searched for both.
 
     A file that is given by name is a report if it ends in .json.
     """
-    files = [str(file) for path in map(Path, paths) for file in (_inside(path) if path.is_dir() else [path])]
+    found = (file for path in map(Path, paths) for file in (_inside(path) if path.is_dir() else [path]))
+    files = list({file.resolve(): str(file) for file in found}.values())
     return [file for file in files if _is_report(file)], [file for file in files if not _is_report(file)]
 
 

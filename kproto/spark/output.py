@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from codecs import lookup
 from contextlib import contextmanager
@@ -85,6 +86,11 @@ def parquet_as_declared(spark: SparkSession) -> None:
 def spark_path(path: Path) -> str:
     """Return a path of this machine as a URI of Hadoop, which escapes nothing: in `Path.as_uri`, a space is ``%20``."""
     return f"file://{path.absolute()}"
+
+
+def not_a_glob(path: Path) -> str:
+    """Return a path of this machine as Spark's readers need it, which look for patterns in paths."""
+    return re.sub(r"([{}\[\]*?\\])", r"\\\1", spark_path(path))
 
 
 def time_text(moment: datetime) -> str:

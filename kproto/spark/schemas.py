@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from kproto.arrow.schemas import (
@@ -18,7 +17,7 @@ from kproto.arrow.schemas import (
     Type,
     declare,
 )
-from kproto.spark.output import spark_path
+from kproto.spark.output import not_a_glob
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,8 +61,7 @@ def select_columns(table: Table, rows: DataFrame) -> DataFrame:
 
 def read_files(spark: SparkSession, table: Table, *paths: Path) -> DataFrame:
     """Return the rows of Parquet files, or of those below a directory; columns that a file lacks are null."""
-    escaped = (re.sub(r"([{}\[\]*?\\])", r"\\\1", spark_path(path)) for path in paths)  # no globs
-    return spark.read.schema(ddl(table)).parquet(*escaped)
+    return spark.read.schema(ddl(table)).parquet(*map(not_a_glob, paths))
 
 
 COVERAGE = declare(

@@ -107,7 +107,7 @@ def report(folder: Path, name: str, started_at: str | None, *clients: tuple[str,
 def test_versions_over_many_reports(either: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     old, new = sent(3, 5, "breaks", "3.9"), sent(17, 100, "served")
-    report(tmp_path, "a.json", "2026-11-20T10:00:00Z", ("c1", "java", "3.9.2", new), ("old", None, None, old))
+    report(tmp_path, "a [1].json", "2026-11-20T10:00:00Z", ("c1", "java", "3.9.2", new), ("old", None, None, old))
     report(tmp_path, "b.json", "2026-11-21T10:00:00Z", ("c2", "java", "3.9.2", new), ("old", None, None, old))
     report(tmp_path / "more", "c.json", None, ("c2", "java", "3.9.2", new), ("older", None, None, old))
     seen = at(-84_600), at(1800)

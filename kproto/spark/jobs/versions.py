@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.spark.audited import audit_here, audit_on_workers, split
 from kproto.spark.engine import F, is_embedded
+from kproto.spark.output import not_a_glob
 from kproto.spark.schemas import VERSIONS, select_columns
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def read_reports(spark: SparkSession, paths: Sequence[str], words: Sequence[str]
         )
     found = []
     if reports:
-        files = spark.read.schema(REPORTS).json(reports, multiLine=True)
+        files = spark.read.schema(REPORTS).json([not_a_glob(Path(path)) for path in reports], multiLine=True)
         found.append(files.withColumn("path", F.col("_metadata.file_path")).drop("_corrupt_record"))
     if others:
         read = audit_on_workers(spark, others, words).withColumn("read", F.from_json("report", REPORTS))
