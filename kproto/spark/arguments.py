@@ -157,7 +157,10 @@ def _check_tables(options: argparse.Namespace, tables: Parser, command: str) -> 
     needs = dict.fromkeys(() if options.derived else DERIVED_OPTIONS, "--derived")
     if options.from_kafka is None:
         needs |= dict.fromkeys(FROM_KAFKA_OPTIONS, "--from-kafka")
-    elif not options.once:
+    elif options.once:
+        if options.every != tables.get_default("every"):
+            raise CommandLineError(f"{command}: give --once or --every, not both")
+    else:
         needs |= dict.fromkeys(("derived", "compact"), "--once")
     for option, needed in needs.items():
         if getattr(options, option) != tables.get_default(option):

@@ -66,6 +66,8 @@ def _why_spark(options: Namespace) -> str | None:
         return "only Spark writes tables"
     if options.master is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return "it runs in this process, not on a cluster"
+    if options.jars:
+        return "--jars is for Spark"
     if options.job != "versions" and needs_spark(options.dir):
         return "only Spark reads Delta and Iceberg tables"
     return None
@@ -130,6 +132,9 @@ def _standard_output_of_rows() -> Iterator[None]:
     """Let processes that are started write to standard error instead of standard output, to which the rows of the
     command go: Spark's launcher prints there which settings it uses for downloads, and Java keeps the output.
     """
+    if sys.stdout is None:  # it is closed, and the rows go to a file
+        yield
+        return
     sys.stdout.flush()
     before = os.dup(1)
     os.dup2(2, 1)

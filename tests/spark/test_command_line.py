@@ -20,6 +20,7 @@ from kproto.spark.atomic_tables import has_remote_tables
 from kproto.spark.commands import JOBS
 from kproto.spark.formats import tables_to_write
 from kproto.spark.publish import Publication, TablesError
+from kproto.spark.start import _standard_output_of_rows
 from tests.commandline.commands import kproto
 from tests.fixture_files import FIXTURES, offsets_log
 from tests.spark.scans import Command, Run
@@ -72,6 +73,8 @@ def test_requested_retentions_and_what_was_read(run_embedded: Command) -> None:
         (["tables", "-o", "y", "--from-kafka", "a:1", "--command-config", "/nowhere"], "No such file or directory"),
         (["tables", "-o", "s3://b/x", "--from-kafka", "a:1"], "give a local directory, or --format delta"),
         (["tables", "x", "-o", "y", "--format", "orc"], "argument --format: invalid choice: 'orc' (choose from"),
+        (["latest", LOGS / "2.1.1", "--engine", "embedded", "--jars", __file__], "embedded: --jars is for Spark"),
+        (["tables", "-o", "y", "--from-kafka", "a:1", "--once", "--every", "5"], "give --once or --every, not both"),
         (["latest", "x", "--jars", "/nowhere.jar"], "latest: argument --jars: '/nowhere.jar': no such file"),
         (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0; it holds"),
     ],
@@ -211,6 +214,12 @@ def test_rows_as_parquet(run: Run, run_embedded: Command, tmp_path: Path) -> Non
         assert str(table.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
 
 
+def test_rows_go_to_a_file_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    with _standard_output_of_rows():
+        pass
+
+
 def test_versions_over_reports(run_embedded: Command, tmp_path: Path) -> None:
     request = {"api_key": 1, "api": "Fetch", "api_version": 3, "count": 5, "verdict": "breaks", "last_served_by": "3.9"}
     client = {"client_id": "old", "software_name": None, "software_version": None, "requests": [request]}
@@ -220,6 +229,7 @@ def test_versions_over_reports(run_embedded: Command, tmp_path: Path) -> None:
     row = json.loads(out)
     assert (code, row["client_id"], row["verdict"], row["runs"]) == (0, "old", "breaks", 1)
     assert "1 report" in err
+    assert run_embedded("versions", tmp_path, tmp_path / "a.json", "--format", "jsonl")[1] == out
     (tmp_path / "b.json").write_text('{"something": "else"}')
     code, _, err = run_embedded("versions", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
