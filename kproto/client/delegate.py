@@ -86,6 +86,7 @@ class ConsumerDelegate:
             consumer,
             self._assignment,
             self.commits,
+            self.positions,
             self._pending,
             self._parallel,
             self._events,

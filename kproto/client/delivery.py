@@ -29,6 +29,7 @@ from kproto.client.further_clients import FurtherClients
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.pending_resets import PendingResets
 from kproto.client.topic_partitions import PartitionKey, partition_of_message
+from kproto.client.user_positions import UserPositions
 
 WAIT_MAX_S = 0.1
 """Longest wait in librdkafka at once: pending resets and consumer 2 have to be served in between."""
@@ -55,6 +56,7 @@ class Delivery:
         consumer: Consumer,
         assignment: Assignment,
         commits: Commits,
+        positions: UserPositions,
         pending: PendingResets,
         parallel: ParallelCatchUp | None,
         events: Events,
@@ -66,6 +68,7 @@ class Delivery:
         self._consumer = consumer
         self._assignment = assignment
         self._commits = commits
+        self._positions = positions
         self._pending = pending
         self._parallel = parallel
         self._events = events
@@ -142,14 +145,17 @@ class Delivery:
         self._fetch_ahead = 0  # `pass_through` needs an empty buffer 2
         while True:
             left_s = _left(deadline)
+            self._positions.in_hand = messages
             try:
-                more = self._next_messages(count - len(messages), left_s, raise_errors=not messages)
+                more = self._next_messages(count - len(messages), left_s)
             except Exception as error:
                 if not messages:
                     raise
                 self._postponed = error
                 self.refresh()
                 return messages
+            finally:
+                self._positions.in_hand = []
             messages = messages + more if messages else more
             if len(messages) >= count or left_s <= 0:
                 self._begin_run()
@@ -176,17 +182,14 @@ class Delivery:
         self._run = []
         self._passes_through = False
 
-    def _next_messages(self, count: int, wait_s: float, *, raise_errors: bool = True) -> list[Message]:
-        """Return up to `count` messages after one pass over all sources.
-
-        With `raise_errors` False, the caller has messages that an exception would lose.
-        """
+    def _next_messages(self, count: int, wait_s: float) -> list[Message]:
+        """Return up to `count` messages after one pass over all sources."""
         self.end_run()
         self.deadline = monotonic() + min(wait_s, WAIT_MAX_S)
         self._store_periodically()
         if not self._is_normal:
             self._decide_pending()
-            if raise_errors:
+            if not self._positions.in_hand:  # an exception would lose them
                 self.call_back()
                 self._raise_error()
         if self._is_normal:

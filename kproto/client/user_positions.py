@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from kproto.client.assignment import Assignment
 from kproto.client.parallel_catch_up import ParallelCatchUp
-from kproto.client.topic_partitions import PartitionKey, at_offset, partition_of
+from kproto.client.topic_partitions import PartitionKey, at_offset, offset_of, partition_of, partition_of_message
 
 
 class UserPositions:
@@ -28,6 +28,8 @@ class UserPositions:
         self._parallel = parallel
         self._auto_store = auto_store
         self._stored: dict[PartitionKey, TopicPartition] = {}
+        self.in_hand: list[Message] = []
+        """The messages of a `consume` that waits for further ones: the user does not have them yet."""
 
     def position(self, topic_partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the user's positions; librdkafka's, except where librdkafka has read nothing yet."""
@@ -67,11 +69,19 @@ class UserPositions:
             return {**without, **{each: self._stored[each] for each in wanted if each in self._stored}}
         read = self._assignment.positions(wanted)
         if self._parallel is None:
-            return {**without, **read}
+            return self._before_in_hand({**without, **read})
         switched_at = {each: at for each, at in self._parallel.switched_at.items() if each in without}
         behind = {
             each: at_offset(each, catch_up.offset_to_commit(), leader_epoch=catch_up.leader_epoch)
             for each, catch_up in self._parallel.catch_ups.items()
             if each in without
         }
-        return {**without, **switched_at, **read, **behind}
+        return self._before_in_hand({**without, **switched_at, **read, **behind})
+
+    def _before_in_hand(self, offsets: dict[PartitionKey, TopicPartition]) -> dict[PartitionKey, TopicPartition]:
+        """Return the offsets of a commit, at most those of the records in hand."""
+        for record in self.in_hand:
+            partition, offset = partition_of_message(record), offset_of(record)
+            if record.error() is None and partition in offsets and offset < offsets[partition].offset:
+                offsets[partition] = at_offset(partition, offset, leader_epoch=record.leader_epoch())
+        return offsets

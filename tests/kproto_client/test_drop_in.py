@@ -1,5 +1,6 @@
 """A program behaves the same with kproto's Consumer as with confluent-kafka's (CK-5, CK-50)."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import confluent_kafka
@@ -8,8 +9,10 @@ from confluent_kafka import Message, TopicPartition
 
 from kproto.client import ConfigError, Consumer
 from tests.kproto_client import drop_in
+from tests.kproto_client.catch_up_cases import behind
 from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
 from tests.kproto_client.python_calls import calls_of_consume
+from tests.waiting import wait_until
 
 PLAIN = {"enable.auto.commit": False, "auto.offset.reset": "earliest"}
 FEATURES: dict[str, dict[str, Any]] = {
@@ -105,3 +108,18 @@ def test_consume_returns_what_was_read_before_the_exception_of_a_callback(
         with pytest.raises(ValueError, match="of a callback"):
             consumer.poll(1.0)
         assert consumer.poll(0.01) is None
+
+
+@pytest.mark.parametrize("settings", [{"auto.offset.reset.on.no.initial.offset": "safe_latest"}, FEATURES["KIP-333"]])
+def test_consume_commits_no_record_that_it_has_not_returned(kafka: KafkaFixture, settings: dict[str, Any]) -> None:
+    """CK-73, CK-75: while it waits for further records, although commits are due and a catch-up ends."""
+    topic, group = behind(kafka, 2, 5)
+    config = {**kafka.config(group, auto_commit_interval_ms=50), **settings, "enable.partition.eof": False}
+    with Consumer(config) as consumer, ThreadPoolExecutor() as threads:
+        consumer.subscribe([topic])
+        consumed, offsets = threads.submit(consumer.consume, 10, 2.0), set()
+        while not consumed.done():
+            offsets.add(kafka.committed(group, topic))
+        assert [each.offset() for each in consumed.result()] == [2, 3, 4]
+        assert offsets == {2}
+        wait_until(lambda: (consumer.poll(0.1), kafka.committed(group, topic) == 5)[1], "a commit")
