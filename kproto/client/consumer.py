@@ -261,9 +261,11 @@ class Consumer(confluent_kafka.Consumer):
             super().close()
             return
         delegate.store_before_close()
-        super().close()
-        delegate.close()
-        delegate.delivery.call_back()
+        try:
+            super().close()
+        finally:  # a callback of librdkafka may raise
+            delegate.close()
+            delegate.delivery.call_back()
 
     def __enter__(self) -> Self:
         return self

@@ -75,3 +75,27 @@ def test_close_commits_while_a_revocation_waits(kafka: KafkaFixture, broker: Bro
         assert read(consumer, 5) == list(range(5))
         wait_for_revocation(broker, group)
     assert kafka.committed(group, topic) == 5
+
+
+@pytest.mark.parametrize("callback", ["on_revoke", "on_commit"])
+@pytest.mark.parametrize("mode", ["safe_latest", "parallel"])
+def test_close_is_complete_although_a_callback_raises(kafka: KafkaFixture, mode: str, callback: str) -> None:
+    """As of confluent-kafka, whose second `close` does nothing."""
+
+    def fail(*_: object) -> None:
+        if is_closing:
+            raise ValueError(callback)
+
+    topic, group = behind(kafka, 0, 5)
+    is_closing = False
+    callbacks = {"on_commit": fail} if callback == "on_commit" else {}
+    consumer = Consumer({**kafka.config(group, auto_commit_interval_ms=60_000, **callbacks), **MODES[mode]})
+    consumer.subscribe([topic], **({} if callbacks else {"on_revoke": fail}))
+    assert read(consumer, 2) == [0, 1]
+    is_closing = True
+    with pytest.raises(ValueError, match=callback):
+        consumer.close()
+    assert consumer._delegate is not None
+    assert consumer._delegate.is_closed
+    assert consumer._delegate._parallel is None or not consumer._delegate._parallel.consumer2_is_open
+    consumer.close()
