@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from kproto.client import Consumer, OffsetOutOfRange
+from kproto.client.decisions.buffer1 import RECORD_BYTES
 from kproto.client.decisions.catch_up_ranges import OPEN_END, OffsetRange
 from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC, GroupCheckpoints, checkpoint_partition
 from kproto.client.parallel_catch_up import ParallelCatchUp
@@ -292,7 +293,7 @@ def lost_consumer2(kafka: KafkaFixture) -> None:
 def bounded_buffer1(kafka: KafkaFixture) -> None:
     """CK-65: a full buffer 1 pauses consumer 1 and drops nothing."""
     topic, group = behind(kafka, 0, 3000)
-    with kafka.consumer(group, **ON, parallel_rebalance_buffer_bytes=100) as consumer:
+    with kafka.consumer(group, **ON, parallel_rebalance_buffer_bytes=100 * (RECORD_BYTES + 1)) as consumer:
         consumer.subscribe([topic])
         offsets = read(consumer, 1)
         kafka.write(topic, 2000)
@@ -303,7 +304,7 @@ def bounded_buffer1(kafka: KafkaFixture) -> None:
             return catch_up.buffer1_is_full
 
         wait_until(is_full_after_one_more, "a full buffer 1")
-        assert catch_up.buffer1_bytes <= 101
+        assert catch_up.buffer1_bytes <= 101 * (RECORD_BYTES + 1)
         offsets += read(consumer, 5000 - len(offsets))
         assert offsets == list(range(5000))
 

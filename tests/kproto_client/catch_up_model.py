@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kproto.client.decisions.buffer1 import Buffer1, KeyedBuffer1, RangeKeys
+from kproto.client.decisions.buffer1 import RECORD_BYTES, Buffer1, KeyedBuffer1, RangeKeys, size_of
 from kproto.client.decisions.catch_up import (
     Commit,
     PartitionCatchUp,
@@ -102,7 +102,7 @@ class ModelConsumer:
         partition: ModelPartition,
         *,
         merge: bool = True,
-        buffer1_limit_bytes: int = 20,
+        buffer1_limit_bytes: int = 20 * (RECORD_BYTES + 1),
         reads_checkpoints_at_once: bool = True,
         by_key: bool = False,
     ) -> None:
@@ -176,7 +176,7 @@ class ModelConsumer:
         records = self.partition.fetch(self.consumer1_position, count)
         if records:
             self.consumer1_position = records[-1].offset() + 1
-            self.largest_batch_bytes = max(self.largest_batch_bytes, sum(len(record) for record in records))
+            self.largest_batch_bytes = max(self.largest_batch_bytes, size_of(records))
         if self.catch_up is None or self.catch_up.phase is Phase.NORMAL:
             return records
         for action in self.catch_up.consumer1_read(records):

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from kproto.client.configuration import read
-from kproto.client.decisions.buffer1 import SLOTS_MAX, KeyedBuffer1, RangeKeys
+from kproto.client.decisions.buffer1 import RECORD_BYTES, SLOTS_MAX, KeyedBuffer1, RangeKeys, size_of
 from kproto.client.decisions.catch_up import (
     Commit,
     PartitionCatchUp,
@@ -34,7 +34,7 @@ def new_catch_up(
     position: int = 70, end: int = 120, checkpointed: dict[int, OffsetRange] | None = None
 ) -> PartitionCatchUp[ModelRecord]:
     """Return the catch-up of the proposal's example, with the checkpoints of earlier crashes."""
-    return PartitionCatchUp(plan(position, end, checkpointed), buffer1_limit_bytes=5)
+    return PartitionCatchUp(plan(position, end, checkpointed), buffer1_limit_bytes=size_of([ModelRecord(0)] * 5))
 
 
 def records(start: int, end: int) -> list[ModelRecord]:
@@ -120,9 +120,16 @@ def test_a_full_buffer1_pauses_consumer1_until_half_of_it_is_free() -> None:
     catch_up.take(1)
     assert catch_up.advance() == [Commit(120), StopConsumer2()]
     catch_up.take(8)
-    assert catch_up.advance() == [], "3 of 5 bytes are left"
+    assert catch_up.advance() == [], "3 of 5 records are left"
     catch_up.take(1)
     assert catch_up.advance() == [ResumeConsumer1()]
+
+
+def test_records_without_values_fill_buffer1() -> None:
+    """CK-65, I5: each costs memory, too."""
+    catch_up = PartitionCatchUp[ModelRecord](plan(70, 120), buffer1_limit_bytes=3 * RECORD_BYTES)
+    tombstones = [ModelRecord(offset, size_bytes=0) for offset in range(120, 123)]
+    assert catch_up.consumer1_read(tombstones) == [PauseConsumer1()]
 
 
 def test_decreasing_offsets_are_rejected() -> None:
@@ -138,7 +145,7 @@ def test_decreasing_offsets_are_rejected() -> None:
 def by_key(end: int = 120) -> tuple[PartitionCatchUp[ModelRecord], RangeKeys]:
     """Return the catch-up of the range from 70 to `end`, ordered by key."""
     keys = RangeKeys(70, end)
-    return PartitionCatchUp(plan(70, end), buffer1_limit_bytes=100, buffer1=KeyedBuffer1(keys)), keys
+    return PartitionCatchUp(plan(70, end), size_of([ModelRecord(0)] * 100), buffer1=KeyedBuffer1(keys)), keys
 
 
 def keyed(*records: tuple[int, int | None]) -> list[ModelRecord]:

@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kproto.client.decisions.buffer1 import size_of
 from kproto.client.decisions.catch_up_ranges import OPEN_END, OffsetRange
-from tests.kproto_client.catch_up_model import ModelConsumer, ModelPartition
+from tests.kproto_client.catch_up_model import ModelConsumer, ModelPartition, ModelRecord
 
 HISTORIES = 1000
 SMALL = st.integers(0, 12)
@@ -132,7 +133,7 @@ def at_recovery(merge: bool) -> tuple[ModelPartition, ModelConsumer]:
     """Return the state at the member's recovery: committed offset 70, log end 120."""
     partition = ModelPartition(committed=70)
     partition.produce(120)
-    return partition, ModelConsumer(partition, merge=merge, buffer1_limit_bytes=1000)
+    return partition, ModelConsumer(partition, merge=merge, buffer1_limit_bytes=size_of([ModelRecord(0)] * 1000))
 
 
 def poll_and_commit(consumer: ModelConsumer, count: int) -> list[int]:

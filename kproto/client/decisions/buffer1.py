@@ -28,6 +28,8 @@ class FetchedRecord(Protocol):
 
 
 R = TypeVar("R", bound=FetchedRecord)
+RECORD_BYTES = 200
+"""Of each record beside its value: the message object and librdkafka's, without which tombstones would cost nothing."""
 SLOTS_PER_RECORD = 16
 SLOTS_MIN, SLOTS_MAX = 1 << 10, 1 << 21
 """At most 8 MiB for a partition."""
@@ -40,6 +42,11 @@ def offset_of(record: FetchedRecord) -> int:
     offset = record.offset()
     assert offset is not None, "a fetched record has an offset"
     return offset
+
+
+def size_of(records: Sequence[FetchedRecord]) -> int:
+    """Return about how much memory records keep, in bytes."""
+    return RECORD_BYTES * len(records) + sum(map(len, records))
 
 
 class RangeKeys:
@@ -102,7 +109,7 @@ class Buffer1(Generic[R]):
 
     def add(self, records: Sequence[R]) -> None:
         self._records.extend(records)
-        self.size_bytes += sum(map(len, records))
+        self.size_bytes += size_of(records)
 
     def has_free(self, position: int) -> bool:
         """Return whether a record may be delivered before the range is, of which `position` is delivered."""
@@ -115,7 +122,7 @@ class Buffer1(Generic[R]):
     def take(self, count: int) -> list[R]:
         """Return and remove the next records; the range is delivered."""
         records = [self._records.popleft() for _ in range(min(count, len(self._records)))]
-        self.size_bytes -= sum(map(len, records))
+        self.size_bytes -= size_of(records)
         return records
 
     def first(self) -> R | None:
@@ -153,7 +160,7 @@ class KeyedBuffer1(Buffer1[R]):
     def take_free(self, count: int, position: int) -> list[R]:
         self.has_free(position)
         records = [self._free.popleft() for _ in range(min(count, len(self._free)))]
-        self.size_bytes -= sum(map(len, records))
+        self.size_bytes -= size_of(records)
         return records
 
     def take(self, count: int) -> list[R]:
