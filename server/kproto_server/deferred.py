@@ -88,7 +88,7 @@ def in_slices(steps: Generator[None, None, R], now_ms: int) -> R | DelayedOperat
     return at_turn(lambda: in_slices(steps, now_ms), now_ms)
 
 
-def at_once(steps: Generator[None, None, T]) -> T:
+def at_once(steps: Generator[object, None, T]) -> T:
     """Do all steps of a computation; return its result."""
     while True:
         try:

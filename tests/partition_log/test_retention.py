@@ -11,53 +11,117 @@ from kproto.records.batches import read_records
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
-from kproto_server.partition_log.partition_data import PartitionData
+from kproto_server.deferred import at_once
+from kproto_server.partition_log.partition_data import TIMES_MAX, PartitionData
 from kproto_server.partition_log.retention import (
+    STEP_BATCHES,
     MemoryLimit,
     RetentionConfig,
+    SegmentBuilder,
     SegmentSummary,
-    expired_count,
-    memory_segments,
+    expired_end,
 )
 from tests.partition_log.conversation import Talk
-from tests.partition_log.conversation_chapters import batch, fetch, offsets, produce
+from tests.partition_log.conversation_chapters import batch, fetch, message_set, offsets, produce
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NOW_MS = 1_000_000
-SEGMENTS = [
-    SegmentSummary(10, 100, NOW_MS - 500),
-    SegmentSummary(20, 100, NOW_MS - 100),
-    SegmentSummary(30, 100, NOW_MS),
-]
 
 
 def test_segments_in_memory_end_by_size_and_by_time() -> None:
-    batches = [(0, 40, 0), (1, 40, 5), (2, 40, 6), (3, 10, 20)]
-    assert memory_segments(batches, RetentionConfig(segment_bytes=100, segment_ms=10)) == [
-        SegmentSummary(2, 80, 5),
-        SegmentSummary(3, 40, 6),
-        SegmentSummary(4, 10, 20),
-    ]
+    segments = SegmentBuilder(RetentionConfig(segment_bytes=100, segment_ms=10))
+    ended = [segments.add(*batch) for batch in [(0, 40, -1), (1, 40, 5), (2, 40, 6), (3, 10, 16), (4, 10, 17)]]
+    assert ended == [None, None, SegmentSummary(2, 80, 5), None, SegmentSummary(4, 50, 16)]
+    assert segments.newest == SegmentSummary(5, 10, 17)
+
+
+def data_of(*timestamps: int) -> PartitionData:
+    """Return a partition with batches of ten records and of these greatest timestamps."""
+    data = PartitionData()
+    for timestamp in timestamps:
+        data.append(batch(1), 9, timestamp, 0)
+    return data
+
+
+SIZE = len(batch(1))
+
+
+def expired(data: PartitionData, now_ms: int = NOW_MS, **config: int) -> int:
+    return at_once(expired_end(data, RetentionConfig(segment_bytes=SIZE, **config), now_ms))
 
 
 @pytest.mark.parametrize(
     ("config", "start_offset", "expected"),
     [
-        (RetentionConfig(), 0, 0),
-        (RetentionConfig(retention_ms=400), 0, 1),
-        (RetentionConfig(retention_ms=0), 0, 2),
-        (RetentionConfig(retention_bytes=300), 0, 0),
-        (RetentionConfig(retention_bytes=201), 0, 0),
-        (RetentionConfig(retention_bytes=200), 0, 1),
-        (RetentionConfig(retention_bytes=0), 0, 3),
-        (RetentionConfig(), 20, 2),
+        ({}, 0, 0),
+        ({"retention_ms": 400}, 0, 10),
+        ({"retention_ms": 0}, 0, 20),
+        ({"retention_bytes": 3 * SIZE}, 0, 0),
+        ({"retention_bytes": 2 * SIZE + 1}, 0, 0),
+        ({"retention_bytes": 2 * SIZE}, 0, 10),
+        ({"retention_bytes": 0}, 0, 30),
+        ({}, 20, 20),
     ],
 )
-def test_whole_segments_expire(config: RetentionConfig, start_offset: int, expected: int) -> None:
-    assert expired_count(SEGMENTS, NOW_MS, start_offset, config) == expected
+def test_whole_segments_expire(config: dict[str, int], start_offset: int, expected: int) -> None:
+    data = data_of(NOW_MS - 500, NOW_MS - 100, NOW_MS)
+    data.start_offset = start_offset  # on disk, batches below it are in the index after a restart
+    assert expired(data, **config) == expected
+
+
+def test_records_without_a_timestamp_expire_after_they_were_first_seen() -> None:
+    """Kafka takes the time at which the file was changed (`LogSegment.largestTimestamp`)."""
+    data = data_of(-1, -1)
+    assert expired(data, retention_ms=100) == 0
+    data.append(batch(1), 9, -1, 0)
+    assert expired(data, NOW_MS + 50, retention_ms=100) == 0
+    assert expired(data, NOW_MS + 101, retention_ms=100) == 20
+    assert expired(data, NOW_MS + 151, retention_ms=100) == 30
+    data.append(batch(1), 9, NOW_MS, 0)
+    assert expired(data, NOW_MS + 100, retention_ms=100, segment_ms=1) == 0
+    assert expired(data, NOW_MS + 101, retention_ms=0, retention_bytes=0) == 40
+
+
+def test_few_times_of_records_without_a_timestamp_are_noted() -> None:
+    data = PartitionData()
+    for now_ms in range(1000):
+        data.append(batch(1), 0, -1, 0)
+        data.note_time(now_ms)
+    assert len(data.times) <= TIMES_MAX
+    found = [data.time_of_append(offset + 1, 1000) for offset in range(1000)]
+    assert all(time_ms >= offset for offset, time_ms in enumerate(found))
+    assert found == sorted(found)
+    assert found[-1] == 999
+    data.delete_before(1000)
+    data.note_time(1000)
+    assert data.times == []
+
+
+@pytest.mark.parametrize(("max_age_ms", "count"), [(10, 1), (-1, 1), (0, 3 * STEP_BATCHES)])
+def test_only_expired_batches_take_time(max_age_ms: int, count: int) -> None:
+    """A check of a million batches held all clients for a second, although none of them had expired."""
+    data = data_of(*[NOW_MS - 5] * (3 * STEP_BATCHES))
+    check = expired_end(data, RetentionConfig(retention_ms=max_age_ms), NOW_MS)
+    assert sum(check) == count
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_records_without_a_timestamp_outlive_the_first_check(on_disk: bool, tmp_path: Path) -> None:
+    """BA-61: Produce v0 and v1 have none, and later versions may leave it out. They expired at once."""
+    data = DataDirectory(str(tmp_path), "os") if on_disk else None
+    with Broker(data=data, clock="manual", kafka_version="3.9") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        topics = {"set": (message_set(magic=0), 1), "batch": (batch(timestamp=-1), 7)}
+        for topic, (encoded, version) in topics.items():
+            talk.create(topic)
+            produce(talk, "", topic, encoded, version)
+        broker.clock.advance(minutes=6)
+        assert [broker.topics.expire(topic) for topic in topics] == [{(topic, 0): 0} for topic in topics]
+        broker.clock.advance(days=8)
+        assert [broker.topics.expire(topic) for topic in topics] == [{(topic, 0): 1} for topic in topics]
 
 
 def test_memory_is_limited_and_the_largest_partitions_lose_records_first() -> None:

@@ -6,6 +6,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.log_manager.retention_task import STEP_PARTITIONS, RetentionTask
+from kproto_server.partition_log.retention import STEP_BATCHES
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import new_state
 
@@ -64,3 +65,18 @@ def test_a_clock_that_only_a_test_advances_runs_all_steps_at_once() -> None:
     state = state_with_expired_records()
     start(state, 0.0).advance(CHECK_INTERVAL_MS)
     assert partitions_with_records(state) == 0
+
+
+def test_each_step_looks_at_a_limited_number_of_batches() -> None:
+    state = new_state(topics={"a": 1})
+    data = state.cluster.topics["a"].partitions[0].make_data()
+    batch = build_record_batch([Record(b"k", b"v", timestamp=1)])
+    for _ in range(4 * STEP_BATCHES):
+        data.append(batch, 0, 1, 0)
+    clock = start(state, 1.0)
+    left = []
+    for real_ms in range(CHECK_INTERVAL_MS, CHECK_INTERVAL_MS + 6):
+        clock.tick(real_ms)
+        clock.run_due()
+        left.append(partitions_with_records(state))
+    assert left == [1, 1, 1, 0, 0, 0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import PeriodicTask
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.log_manager.retention_task import retention_config
-from kproto_server.partition_log.retention import MemorySegments
+from kproto_server.partition_log.retention import STEP_BATCHES, SegmentBuilder
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 STEP_PARTITIONS = 1000
 """Partitions of topics with compaction, and other topics, that are looked at in one step: 2 ms."""
-STEP_BATCHES = 5000
-"""Batches that are added to segments in one step: 3 ms."""
 
 
 class MemoryCleaner(PeriodicTask):
@@ -70,13 +68,14 @@ def _compact(data: PartitionData, settings: Settings, topic: Topic, now_ms: int)
     The active segment is never compacted.
     """
     config, _ = retention_config(settings, topic)
-    end_offset, found = data.next_offset, MemorySegments(config)
+    end_offset, segments, closed = data.next_offset, SegmentBuilder(config), []
     for count, batch in enumerate(data.batches(), 1):
-        found.add(*batch)
+        ended = segments.add(*batch)
+        if ended is not None:
+            closed.append(ended)
         if not count % STEP_BATCHES:
             yield
     data.searched_offset = end_offset
-    closed = found.segments[:-1]
     dirty_bytes = sum(one.size_bytes for one in closed if one.next_offset > data.compacted_offset)
     ratio = float(topic_config(settings, topic.configs, "min.cleanable.dirty.ratio"))
     if dirty_bytes and dirty_bytes >= ratio * sum(one.size_bytes for one in closed):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import PeriodicTask
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.partition_log.retention import UNLIMITED, RetentionConfig, expired_count, memory_segments
+from kproto_server.deferred import at_once
+from kproto_server.partition_log.retention import STEP_BATCHES, UNLIMITED, RetentionConfig, expired_end
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from kproto_server.clock import Clock
     from kproto_server.cluster.topics import Partition, Topic
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 STEP_PARTITIONS = 1000
-"""Partitions that are checked in one step: 2 ms if each has few batches."""
+"""Partitions that are checked in one step, of which no batch expires: 2 ms."""
 
 
 def retention_config(settings: Settings, topic: Topic) -> tuple[RetentionConfig, bool]:
@@ -50,9 +51,9 @@ class RetentionTask(PeriodicTask):
         settings: DynamicSettings,
         topics: Mapping[str, Topic],
         clock: Clock,
-        delete_stored: Callable[[StoredData, RetentionConfig, int], object] | None = None,
+        delete_stored: Callable[[StoredData, RetentionConfig, int], Generator[int, None, int]] | None = None,
     ) -> None:
-        """``delete_stored``: deletes the expired segments of a partition on disk."""
+        """``delete_stored``: as `_check`, for a partition on disk."""
         super().__init__(clock, settings.current.int("log.retention.check.interval.ms"), self.check_all)
         self._settings = settings
         self._topics = topics
@@ -70,50 +71,44 @@ class RetentionTask(PeriodicTask):
                     yield
                 if self._topics.get(topic.name) is not topic:
                     break  # deleted between two steps
-                self._check(topic, partition, configs, now_ms)
+                for batch_count in self._check(topic, partition, configs, now_ms):
+                    cost = batch_count * STEP_PARTITIONS // STEP_BATCHES
+                    left -= cost
+                    if cost and left <= 0:
+                        left = STEP_PARTITIONS
+                        yield
 
     def check_topic(self, topic: Topic, now_ms: int) -> dict[int, int]:
         """Delete expired records of one topic; return the log start offset of each partition, that on disk soon."""
         configs: dict[int, tuple[RetentionConfig, bool]] = {}
         ends = {}
         for partition in topic.partitions:
-            stored_end = self._stored_end(topic, partition, now_ms)
-            self._check(topic, partition, configs, now_ms)
-            ends[partition.index] = max(partition.log_start_offset, stored_end)
+            expired_end = at_once(self._check(topic, partition, configs, now_ms))
+            ends[partition.index] = max(partition.log_start_offset, expired_end)
         return ends
-
-    def _stored_end(self, topic: Topic, partition: Partition, now_ms: int) -> int:
-        """Return the offset after the expired segments of a partition on disk; 0 if there are none."""
-        data = partition.data
-        if not isinstance(data, StoredData) or isinstance(data, OffsetsTopicData):
-            return 0
-        config, is_compacted = self._config(topic, partition.leader)
-        segments = data.segments(config.segment_ms)
-        count = 0 if is_compacted else expired_count(segments, now_ms, data.start_offset, config)
-        return segments[count - 1].next_offset if count else 0
 
     def _check(
         self, topic: Topic, partition: Partition, configs: dict[int, tuple[RetentionConfig, bool]], now_ms: int
-    ) -> None:
-        """Check one partition; ``configs``: those of its topic so far, by leader."""
+    ) -> Generator[int, None, int]:
+        """Check one partition; return the offset after its expired segments. Yields as `expired_end`.
+
+        ``configs``: those of the topic so far, by leader.
+        """
         data, leader = partition.data, partition.leader
         if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
-            return
+            return 0
         if leader not in configs:
-            configs[leader] = self._config(topic, leader)
+            configs[leader] = retention_config(self._settings.of(leader), topic)
         config, is_compacted = configs[leader]
         if isinstance(data, StoredData):
             # DEVIATION: records of compacted topics on disk do not expire: the cleaner may use the segments.
-            if self._delete_stored is not None and not is_compacted:
-                self._delete_stored(data, config, now_ms)
-        else:
-            segments = memory_segments(data.batches(), config)
-            count = expired_count(segments, now_ms, data.start_offset, config)
-            if count:
-                data.delete_before(segments[count - 1].next_offset)
-
-    def _config(self, topic: Topic, leader: int) -> tuple[RetentionConfig, bool]:
-        return retention_config(self._settings.of(leader), topic)
+            if self._delete_stored is None or is_compacted:
+                return 0
+            return (yield from self._delete_stored(data, config, now_ms))
+        end_offset = yield from expired_end(data, config, now_ms)
+        if end_offset:
+            data.delete_before(end_offset)
+        return end_offset
 
 
 class ProducerExpirationTask(PeriodicTask):
@@ -124,10 +119,15 @@ class ProducerExpirationTask(PeriodicTask):
         self._settings = settings
         self._topics = topics
 
-    def remove_expired(self, now_ms: int) -> None:
-        """Remove the expired producers of all partitions."""
+    def remove_expired(self, now_ms: int) -> Iterator[None]:
+        """Remove the expired producers of all partitions, in steps."""
         before_ms = now_ms - self._settings.current.int("producer.id.expiration.ms")
-        for topic in self._topics.values():
-            for partition in topic.partitions:
+        left = STEP_PARTITIONS
+        for topic in list(self._topics.values()):
+            for partition in list(topic.partitions):
+                left -= 1
+                if left < 0:
+                    left = STEP_PARTITIONS - 1
+                    yield
                 if not isinstance(partition.data, OffsetsTopicData):
                     partition.data.known_producers.remove_expired(before_ms)

@@ -32,6 +32,8 @@ _PLACE = header_struct("base_offset", "batch_length", "partition_leader_epoch")
 """What a batch begins with; its offset and its epoch are the log's."""
 INDEX_INTERVAL_BYTES = 4096
 """`index.interval.bytes`."""
+TIMES_MAX = 64
+"""Times that are noted of a partition; of more, every second one is dropped, and the batches before it expire later."""
 DROPPED_MAX = 1024
 """Dropped batches that stay at the front of the arrays before they are deleted together."""
 
@@ -60,7 +62,7 @@ class PartitionData:
     __slots__ = (
         "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "compacted_offset", "epochs",
         "known_producers", "known_transactions", "next_offset", "searched_offset", "size_bytes", "start_offset",
-        "waiters",
+        "times", "waiters",
     )  # fmt: skip
 
     is_in_memory = True
@@ -83,6 +85,8 @@ class PartitionData:
         """The transactions of the indexed batches; `transactions` completes the index before."""
         self.waiters: dict[Callable[[], object], None] = {}
         """Called after each append: fetches that wait for records. A dict, for its order and fast removal."""
+        self.times: list[tuple[int, int]] = []
+        """Log end offsets, each with the broker time at which it was noted, while batches without timestamp come."""
         self._batches: list[bytes] = []
         self._last_offsets = array("q")
         self._sizes = array("q")
@@ -296,8 +300,7 @@ class PartitionData:
         """Raise the log start offset, and drop the batches that are wholly below it."""
         self.refresh_index()
         self.start_offset = max(self.start_offset, min(offset, self.next_offset))
-        while self._first < len(self._sizes) and self._last_offsets[self._first] < self.start_offset:
-            self._drop_first()
+        self._drop_until(bisect_left(self._last_offsets, self.start_offset, lo=self._first))
         self.known_transactions.drop_before(self.start_offset)
 
     def truncate(self, offset: int) -> None:
@@ -323,12 +326,37 @@ class PartitionData:
             return 0
         self.start_offset = max(self.start_offset, self._last_offsets[self._first] + 1)
         self.known_transactions.drop_before(self.start_offset)
-        return self._drop_first()
+        size = self._sizes[self._first]
+        self._drop_until(self._first + 1)
+        return size
 
     def batches(self) -> Iterator[tuple[int, int, int]]:
         """Yield last offset, size and greatest timestamp of each batch."""
-        columns = (self._last_offsets, self._sizes, self._max_timestamps)
-        return zip(*(column[self._first :] for column in columns), strict=True)
+        return zip(*(column[self._first :] for column in PartitionData._row_columns(self)), strict=True)
+
+    def rows_from(self, offset: int, count: int) -> list[tuple[int, ...]]:
+        """Return last offset, size and greatest timestamp of batches, from the batch with an offset on; on disk, the
+        base offset of the segment file, too."""
+        self.refresh_index()
+        index = max(self._first, bisect_left(self._last_offsets, offset))
+        return list(zip(*(column[index : index + count] for column in self._row_columns()), strict=True))
+
+    def _row_columns(self) -> tuple[array[int], ...]:
+        return self._last_offsets, self._sizes, self._max_timestamps
+
+    def note_time(self, now_ms: int) -> None:
+        """Note the end of the log for `time_of_append`, if the newest batch has no timestamp."""
+        times = self.times = [one for one in self.times if one[0] > self.start_offset]
+        is_undated = len(self._sizes) > self._first and self._max_timestamps[-1] < 0
+        if is_undated and (not times or times[-1][0] < self.next_offset):
+            if len(times) == TIMES_MAX:
+                del times[:-1:2]
+            times.append((self.next_offset, now_ms))
+
+    def time_of_append(self, end_offset: int, now_ms: int) -> int:
+        """Return a time at which the batches below an offset were in the log: the earliest noted one, or now."""
+        index = bisect_left(self.times, (end_offset, 0))
+        return self.times[index][1] if index < len(self.times) else now_ms
 
     def batches_below(self, end_offset: int) -> list[tuple[int, bytes]]:
         """Return last offset and bytes of each batch below an offset."""
@@ -355,17 +383,16 @@ class PartitionData:
         self.size_bytes = sum(self._sizes[self._first :])
         self.known_transactions.drop_markers(last_offset for last_offset, (_, after) in changed.items() if not after)
 
-    def _drop_first(self) -> int:
-        size = self._sizes[self._first]
+    def _drop_until(self, index: int) -> None:
+        dropped = slice(self._first, index)
+        self.size_bytes -= sum(self._sizes[dropped])
         if self._batches:
-            self._batches[self._first] = b""
-        self._first += 1
-        self.size_bytes -= size
+            self._batches[dropped] = [b""] * (index - self._first)
+        self._first = index
         if self._first > DROPPED_MAX and 2 * self._first > len(self._sizes):
             for column in self._columns():
                 del column[: self._first]
             self._first = 0
-        return size
 
     def _columns(self) -> list[list[bytes] | array[int]]:
         return [self._batches, self._last_offsets, self._sizes, self._max_timestamps]

@@ -232,9 +232,10 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._by_id[producer_id]
-        self._verifications = {
-            producer_id: one for producer_id, one in self._verifications.items() if one.since_ms > before_ms
-        }
+        if self._verifications:
+            self._verifications = {
+                producer_id: one for producer_id, one in self._verifications.items() if one.since_ms > before_ms
+            }
 
 
 def sequence_after(sequence: int, count: int) -> int:

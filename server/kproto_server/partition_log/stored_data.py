@@ -28,8 +28,7 @@ from kproto.records.batch_header import (
     header_struct,
 )
 from kproto.records.batches import SIZE_MIN, read_batch
-from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, PartitionData
-from kproto_server.partition_log.retention import SegmentSummary
+from kproto_server.partition_log.partition_data import NO_TIMESTAMP, PRODUCER_HEADER, Append, PartitionData
 from kproto_server.storage.errors import DamagedBatch
 
 if TYPE_CHECKING:
@@ -273,30 +272,13 @@ class StoredData(PartitionData):
                 file.close()
         return b"".join(parts)
 
-    def segments(self, segment_ms: int) -> list[SegmentSummary]:
-        """Return the segments, oldest first, without an empty one.
-
-        A file that has batches of more than `segment.ms` is several segments: a real broker closes the file before a
-        batch whose greatest timestamp is so much greater than that of the first batch.
-        """
-        self.refresh_index()
-        found: list[SegmentSummary] = []
-        segment, first_timestamp = -1, 0
-        for index in range(self._first, len(self._sizes)):
-            one = SegmentSummary(self._last_offsets[index] + 1, self._sizes[index], self._max_timestamps[index])
-            if self._segments[index] != segment or one.max_timestamp - first_timestamp > segment_ms:
-                first_timestamp = one.max_timestamp
-            else:
-                before = found.pop()
-                one = SegmentSummary(
-                    one.next_offset, before.size_bytes + one.size_bytes, max(before.max_timestamp, one.max_timestamp)
-                )
-            segment = self._segments[index]
-            found.append(one)
-        return found
+    def _row_columns(self) -> tuple[array[int], ...]:
+        return *super()._row_columns(), self._segments
 
     def first_timestamp_of_newest(self) -> int:
-        """Return the greatest timestamp of the first batch in the newest segment."""
+        """Return the greatest timestamp of the first batch in the newest segment; -1 if there is none."""
+        if self._first == len(self._segments):
+            return NO_TIMESTAMP
         return self._max_timestamps[bisect_left(self._segments, self._segments[-1], lo=self._first)]
 
     def begins_after(self, segment: Segment) -> bool:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.partition_data import NO_DATA
-from kproto_server.partition_log.retention import expired_count
+from kproto_server.partition_log.retention import expired_end
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Generator, Mapping
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kproto.log")
 
 NO_OFFSETS: Mapping[tuple[str, int], int] = {}
+EXPIRED_MAX = 100
+"""Logs whose expired segments are removed together: 20 ms."""
 
 
 class TopicLogs:
@@ -55,6 +57,8 @@ class TopicLogs:
         self._log_dir = log_dir
         self._writer = writer
         self._save_topics = save_topics
+        self._expired: dict[StoredData, int] = {}
+        """The logs with expired segments that are not synced yet, each with the offset after these."""
         self._topic_ids: dict[str, bytes] = {}
         """Topic ids of the topics with logs."""
         for (name, number), log in log_dir.logs.items():
@@ -138,53 +142,67 @@ class TopicLogs:
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
         ]
 
-    def drop_expired(self, data: StoredData, config: RetentionConfig, now_ms: int) -> None:
-        """Roll a segment that is old or has only expired records, and remove the expired segments.
+    def drop_expired(self, data: StoredData, config: RetentionConfig, now_ms: int) -> Generator[int, None, int]:
+        """Roll a segment that is old or has only expired records, and remove the expired segments, soon; return the
+        offset after them, or 0. Yields as `expired_end`.
 
         They are synced first: recovery reads from the recovery point on, and would take removed segments after it for
         lost ones. A log that cannot be read keeps its segments.
         """
         log = data.log
         try:
-            segments = data.segments(config.segment_ms)
+            end_offset = yield from expired_end(data, config, now_ms)
         except UNREADABLE as error:
             logger.error("records of %s can't expire, it can't be read: %s", log.directory, error)
-            return
-        count = expired_count(segments, now_ms, data.start_offset, config)
+            return 0
+        if self._log_dir.logs.get(log.key) is not log:
+            return 0  # deleted between two steps
         try:
-            if segments and (count == len(segments) or now_ms - data.first_timestamp_of_newest() > config.segment_ms):
+            is_old = 0 <= data.first_timestamp_of_newest() < now_ms - config.segment_ms
+            if is_old or end_offset == data.next_offset:
                 log.roll()
         except OSError as error:
             logger.error("segment of %s can't be rolled: %s", log.directory, error)
-            return
-        ends = [segment.next_offset for segment in segments[:count]]
-        if not ends:
-            return
-        sync = self._log_dir.writer.begin_sync(log)
+            return 0
+        if end_offset:
+            self._expired[data] = end_offset
+            if len(self._expired) == 1:
+                self._run(_do_nothing, self._sync_expired)
+            elif len(self._expired) == EXPIRED_MAX:
+                self._sync_expired()
+        return end_offset
+
+    def _sync_expired(self) -> None:
+        """Sync the logs that have expired segments together, and then remove these."""
+        expired = {data: end for data, end in self._expired.items() if self._log_dir.logs.get(data.log.key) is data.log}
+        self._expired.clear()
+        sync = self._log_dir.writer.begin_sync(*(data.log for data in expired))
         if sync is None:
-            self._drop(data, ends[-1])
+            self._drop(expired)
         else:
-            self._run(sync.run, partial(self._synced, sync, data, ends[-1]))
+            self._run(sync.run, partial(self._synced, sync, expired))
 
-    def _synced(self, sync: SegmentSync, data: StoredData, end_offset: int) -> None:
-        is_synced = self._log_dir.writer.end_sync(sync)
-        # The topic may have been deleted meanwhile: then the files are those of another topic of its name.
-        if is_synced and self._log_dir.logs.get(data.log.key) is data.log:
-            self._drop(data, end_offset)
+    def _synced(self, sync: SegmentSync, expired: Mapping[StoredData, int]) -> None:
+        if self._log_dir.writer.end_sync(sync):
+            self._drop(expired)
 
-    def _drop(self, data: StoredData, end_offset: int) -> None:
-        log = data.log
-        try:
-            data.delete_before(end_offset)
-        except UNREADABLE as error:
-            logger.error("old segments of %s can't be removed: %s", log.directory, error)
-            return
-        try:
-            while log.closed_segments() and data.begins_after(log.closed_segments()[0]):
-                log.drop_oldest()
-        except OSError as error:
-            logger.error("old segments of %s can't be removed: %s", log.directory, error)
-        data.keep_index()
+    def _drop(self, expired: Mapping[StoredData, int]) -> None:
+        """Remove the segments of logs below an offset of each, and save where the logs begin."""
+        for data, end_offset in expired.items():
+            log = data.log
+            if self._log_dir.logs.get(log.key) is not log:
+                continue  # the topic was deleted meanwhile: the files are those of another topic of its name
+            try:
+                data.delete_before(end_offset)
+            except UNREADABLE as error:
+                logger.error("old segments of %s can't be removed: %s", log.directory, error)
+                continue
+            try:
+                while log.closed_segments() and data.begins_after(log.closed_segments()[0]):
+                    log.drop_oldest()
+            except OSError as error:
+                logger.error("old segments of %s can't be removed: %s", log.directory, error)
+            data.keep_index()
         self.save_start_offsets()
 
     def save_start_offsets(self, wanted: Mapping[tuple[str, int], int] = NO_OFFSETS) -> bool:
@@ -208,3 +226,7 @@ class TopicLogs:
                 logger.error("the start offsets can't be saved: %s; deleted records can come back", error)
                 return False
         return True
+
+
+def _do_nothing() -> None:
+    """The work of the worker, if only what follows in the event loop counts: all partitions of a check come first."""

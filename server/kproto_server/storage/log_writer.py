@@ -354,10 +354,10 @@ class LogWriter(Generic[Item]):
         if self.end_sync(segment_sync) and self._wal is not None:
             self._wal.release(segment_sync.cycle)
 
-    def begin_sync(self, log: PartitionLog) -> SegmentSync | None:
-        """Return the sync of one log, for the caller to run and to give to `end_sync`; None if the log is durable."""
-        log_sync = log.begin_sync()
-        return None if log_sync is None else SegmentSync(self._disk, self.points, [log_sync])
+    def begin_sync(self, *logs: PartitionLog) -> SegmentSync | None:
+        """Return the sync of some logs, for the caller to run and to give to `end_sync`; None if they are durable."""
+        log_syncs = begin_log_syncs(logs)
+        return SegmentSync(self._disk, self.points, log_syncs) if log_syncs else None
 
     def end_sync(self, segment_sync: SegmentSync) -> bool:
         """Take the result of a sync; return whether it succeeded. If not, all later batches are refused."""
