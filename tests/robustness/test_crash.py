@@ -8,7 +8,8 @@ from tests.robustness.crash import crash
 
 PLANTED = {
     "deleted records are not saved": (
-        "from kproto_server.persistence.topic_logs import TopicLogs\nTopicLogs.save_start_offsets = lambda self: True\n"
+        "from kproto_server.persistence.topic_logs import TopicLogs\n"
+        "TopicLogs.save_start_offsets = lambda self, *_: True\n"
     ),
     "a twentieth of all writes is lost": (
         "from kproto_server.storage.log_writer import LogWriter\n"
