@@ -26,6 +26,7 @@ from kproto_server.proxy.cutting import Cutter
 from kproto_server.proxy.exchanges import BEGINNING_BYTES, Exchanges
 from tests.proxy.exchanged import OWN_HOST, asked, new_exchanges, raw, response
 
+PRODUCE = ProduceRequest(acks=1, timeout_ms=1, topic_data=())
 METADATA = MetadataRequest(topics=None)
 BROKER = MetadataResponseBroker(node_id=1, host="b", port=9092)
 CLUSTER = MetadataResponse(brokers=(BROKER,), topics=())
@@ -228,6 +229,7 @@ class TestCounts:
         ("request_frame", "row"),
         [
             (raw(2, 0), ClosedSeen(2, 0, "ListOffsets v0 is not served by the cluster", 1)),
+            (asked(PRODUCE, 2), ClosedSeen(0, 2, "Produce v2 is not served by the cluster", 1)),
             (raw(0x7000, 3), ClosedSeen(-1, -1, "no API of the cluster has key 28672", 1)),
         ],
     )
@@ -238,6 +240,12 @@ class TestCounts:
         assert exchanges.broker_closed() == row.reason
         (client,) = observations.snapshot().clients
         assert client.closed == (row,)
+
+    @pytest.mark.parametrize(("release", "version"), [("3.9", 2), ("4.4", 3)])
+    def test_a_produce_that_the_cluster_serves_is_no_protocol_error(self, release: str, version: int) -> None:
+        exchanges = new_exchanges(Observations(), release)
+        pass_on(exchanges, asked(PRODUCE, version))
+        assert exchanges.broker_closed() is None
 
     def test_a_broker_that_ends_is_no_protocol_error(self) -> None:
         observations = Observations()

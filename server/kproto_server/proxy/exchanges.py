@@ -31,6 +31,7 @@ from kproto_server.proxy.cutting import COLLECTED_MAX, ELEMENTS_MAX, SIZE_BYTES,
 from kproto_server.proxy.faults import FaultedRequest, faulted
 from kproto_server.proxy.logins import SeenLogin
 from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
+from kproto_server.proxy.upstream import release_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,8 @@ logger = logging.getLogger("kproto")
 PRODUCE, METADATA, OFFSET_COMMIT, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 0, 3, 8, 17, 18, 36
 REFUSALS = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ErrorCode.SASL_AUTHENTICATION_FAILED)
 """Errors of SaslHandshake and of SaslAuthenticate that count as failed authentications."""
+ADVERTISED_ONLY = range(3)
+"""Versions of Produce that 4.x advertises and does not serve (BA-25)."""
 RETENTION_VERSIONS = (2, 3, 4)
 TWO_LAYOUTS = 4
 HAS_SOFTWARE = 3
@@ -133,8 +136,7 @@ class Exchanges:
         if self.login is not None and not self.login.is_complete and refused.is_token:
             self.login.failed(refused.client_id)
             return "it refused an authentication"
-        low, high = self.served.get(refused.api_key, (0, -1))
-        if low <= refused.api_version <= high or not self.served:
+        if self._is_served(refused.api_key, refused.api_version):
             return None  # a broker that ends closes its connections, too
         name = APIS.get(refused.api_key)
         if name is None:
@@ -145,6 +147,14 @@ class Exchanges:
             row = refused.api_key, refused.api_version
         self.observations.closed(self.info, refused.client_id, *row, reason)
         return reason
+
+    def _is_served(self, api_key: int, api_version: int) -> bool:
+        """Return whether the cluster serves a version, as far as that is known."""
+        low, high = self.served.get(api_key, (0, -1))
+        if not low <= api_version <= high:
+            return not self.served
+        is_refused_by_some = api_key == PRODUCE and api_version in ADVERTISED_ONLY
+        return not is_refused_by_some or release_of(self.served).serves(api_key, api_version)
 
 
 class Requests(Cutter[FaultedRequest]):
