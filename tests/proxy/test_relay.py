@@ -163,6 +163,23 @@ async def test_the_response_of_a_fault_rule_is_behind_a_large_one() -> None:
         assert await received(ends.client, len(both)) == both
 
 
+async def test_a_fault_rule_closes_the_connection_behind_the_response_before() -> None:
+    """The response has come, and the client has not read it yet."""
+    rules = ProxyRules(KafkaVersion.named("latest"), lambda: 0, lambda seed: Random(seed).random)  # noqa: S311
+    rules.add({"api": "Heartbeat", "close": True})
+    fetched = (READ_MAX_BYTES + 4).to_bytes(4, "big") + (1).to_bytes(4, "big") + bytes(READ_MAX_BYTES)
+    async with relaying(rules=rules) as ends, trio.open_nursery() as nursery:
+        request = raw(2, 1, 1)  # ListOffsets, whose response is collected
+        await ends.client.send_all(request)
+        assert await received(ends.broker, len(request)) == request
+        nursery.start_soon(ends.send, ends.broker, fetched)
+        await all_blocked()
+        await ends.client.send_all(asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 2))
+        await all_blocked()
+        assert await received(ends.client, len(fetched)) == fetched
+        assert await ends.client.receive_some() == b""
+
+
 async def test_requests_without_responses_stop_the_client() -> None:
     heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     request = asked(heartbeat, 0, 1)

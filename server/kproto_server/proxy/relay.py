@@ -170,6 +170,8 @@ class Relay:
         exchanges = self._exchanges
         while exchanges.responses.is_passing or (exchanges.pending and exchanges.pending[0].faulted is not faulted):
             await self._next_progress()
+        async with self._sending:  # the client has read the response before
+            pass
         result = faulted.begin()
         while True:
             if faulted.to_send is not None:
