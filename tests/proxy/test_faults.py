@@ -265,12 +265,34 @@ def test_a_request_without_a_response_keeps_later_ones_waiting(clock: trio.testi
     run(clock, test)
 
 
-def test_a_delayed_request_takes_effect_at_once_if_the_client_ends(clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize("count", [1, 2, 5000])
+def test_a_delayed_request_takes_effect_at_once_if_the_client_ends(count: int, clock: trio.testing.MockClock) -> None:
+    """It may have sent further requests before its end."""
+
     async def test() -> None:
-        async with relaying({"api": "Heartbeat", "delay_ms": 100_000}) as ends:
+        async with relaying({"api": "Heartbeat", "delay_ms": 100_000, "times": 1}) as ends:
             await ends.asks((HEARTBEAT, 4))
+            await trio.sleep(1)
+            await ends.asks(*[(HEARTBEAT, 4)] * (count - 1))
             await ends.client.send_eof()
             await ends.broker_gets(HeartbeatRequest, 4)
+            assert trio.current_time() < 100
+            await ends.broker_responds(BEATEN, 4)
+            for _ in range(count - 1):
+                await ends.broker_gets(HeartbeatRequest, 4)
+
+    run(clock, test)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_connection_without_a_response_ends_with_the_client(count: int, clock: trio.testing.MockClock) -> None:
+    async def test() -> None:
+        async with relaying({"api": "Heartbeat", "no_response": True}) as ends:
+            for _ in range(count):
+                await ends.asks((HEARTBEAT, 4))
+                await trio.sleep(1)
+            await ends.client.send_eof()
+            assert await ends.broker.receive_some(1) == b""
             assert trio.current_time() < 100
 
     run(clock, test)

@@ -55,8 +55,10 @@ class Relay:
         """Held while the client is sent something: both tasks do."""
         self._progress = trio.Event()
         """Set when responses have gone to the client."""
-        self._received: bytes | None = received or None
-        """The client's next bytes, empty at its end; None: they are still in the socket."""
+        self._received = bytearray(received)
+        """The client's next bytes, of which more may be in the socket."""
+        self._has_read_end = False
+        """Whether the socket has no more."""
         self._freed_memory = FreedMemory()
         self.close_reason: str | None = None
         """Why a fault rule has closed the connection."""
@@ -142,9 +144,10 @@ class Relay:
 
         Cancellation: no bytes are lost.
         """
-        if self._received is None:
+        if not self._received and not self._has_read_end:
             return await receive(self._client, size)
-        data, self._received = self._received, None
+        data = bytes(self._received)
+        self._received.clear()
         return data
 
     async def _pass_on(self, pieces: Sequence[bytes | FaultedRequest]) -> bool:
@@ -211,7 +214,9 @@ class Relay:
             return
         deadline = float("inf") if operation.deadline_ms is None else operation.deadline_ms / 1000
         with trio.move_on_at(deadline):
-            if self._received is None:
-                self._received = await receive(self._client, READ_MIN_BYTES)
-            if self._received:
+            while not self._has_read_end and len(self._received) < READ_MAX_BYTES:
+                data = await receive(self._client, READ_MIN_BYTES)
+                self._received += data
+                self._has_read_end = not data
+            if not self._has_read_end:
                 await trio.sleep_forever()
