@@ -199,6 +199,13 @@ def test_what_is_wrong_with_the_security_is_said_in_one_line(words: list[str], e
     assert error in line
 
 
+def test_a_broker_that_fails_to_start_leaves_its_data_directory_shut_down_cleanly(tmp_path: Path) -> None:
+    """Otherwise the next start would recover all logs as after a crash."""
+    done = kproto("serve", "--port", "0", "--data-dir", str(tmp_path), "--tls", "auto", "--tls-dir", "/proc/x")
+    assert done.returncode == 2
+    assert (tmp_path / "kproto.clean").exists()
+
+
 def limited_to(soft: int, hard: int | None = None) -> str:
     """Return Python source that limits the descriptors of its process."""
     return f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard or soft}))\n"

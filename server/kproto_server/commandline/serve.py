@@ -86,19 +86,23 @@ def _serve(options: ServeOptions) -> int:
         requests_kept=REQUESTS_KEPT if control is not None else 0,
         keeps_from_start=False,
     )
-    if broker.faults is not None:
-        broker.faults.begin(server)
-    if broker.seed is not None:
-        broker.seed.begin(server)
     security = None
-    if broker.security is not None:
-        from kproto_server.broker.security import Security, first_secured, protocols_of
+    try:
+        if broker.faults is not None:
+            broker.faults.begin(server)
+        if broker.seed is not None:
+            broker.seed.begin(server)
+        if broker.security is not None:
+            from kproto_server.broker.security import Security, first_secured, protocols_of
 
-        hosts = [options.host, advertised.host, *(one.advertised.host for one in others)]
-        security = Security(broker.security, hosts, broker.settings)
-        protocols = protocols_of(options.listeners)
-        security.apply(server, protocols)
-        printed_listener, printed_protocol = first_secured(protocols)
+            hosts = [options.host, advertised.host, *(one.advertised.host for one in others)]
+            security = Security(broker.security, hosts, broker.settings)
+            protocols = protocols_of(options.listeners)
+            security.apply(server, protocols)
+            printed_listener, printed_protocol = first_secured(protocols)
+    except BaseException:
+        server.abandon()
+        raise
     if not options.quiet:
         for line in (*server.state.notes(), *_open_to_others(options)):
             write(sys.stderr, f"kproto: {line}\n")
