@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 from kproto.errors import KprotoError
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from kproto.message import Response
+
+logger = logging.getLogger("kproto")
 
 R = TypeVar("R", bound="Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | bytes")
 T = TypeVar("T")
@@ -193,6 +196,8 @@ class DeferredResponse:
             result = Failure(error)
         if self.deliver is not None:
             self.deliver(result)
+        elif isinstance(result, Failure):
+            logger.error("defect behind a sync of the log", exc_info=result.error)
 
 
 class Failure(NamedTuple):

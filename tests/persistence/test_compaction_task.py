@@ -44,7 +44,7 @@ class Loop:
         self.before_work()
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - nobody catches it in a thread
+        except Exception as error:  # noqa: BLE001 - no caller catches it in a thread
             pytest.fail(f"work in the thread raised {error!r}")
         self.post(done)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from kproto_server.coordinator.change_log import STORAGE_ERROR, Change
 from kproto_server.deferred import NO_RESPONSE, NoResponse
 from kproto_server.persistence.group_commit import GroupCommitLog
@@ -92,3 +94,16 @@ def test_responses_wait_for_what_did_not_fit_into_the_write_ahead_log() -> None:
     while worker.held:
         worker.run_one()
     assert found == [*((str(number), 0) for number in range(100)), ("response last", 0)]
+
+
+def test_a_defect_behind_a_sync_that_no_client_waits_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    log, worker, _ = new_log(1)
+
+    def fail() -> NoResponse:
+        raise RuntimeError("a defect")
+
+    append(log, 0, "x", [])
+    log.then(fail)
+    log.flush()
+    worker.run_one()
+    assert "RuntimeError: a defect" in caplog.text
