@@ -13,6 +13,7 @@ from kafka import KafkaAdminClient
 
 from kproto.errors import UsageError
 from kproto_server import Broker
+from kproto_server.persistence import loading
 from tests.commandline.commands import kproto, kproto_started, line_of
 from tests.waiting import LIMIT_S
 
@@ -106,6 +107,21 @@ def test_a_data_directory_is_filled_once(file: Path, tmp_path: Path) -> None:
     with Broker.running(seed=str(file), data=data) as broker:
         assert read(broker.bootstrap_servers) == RECORDS
         assert [one.topic for one in broker.topics.list()] == ["orders"]
+
+
+def test_a_data_directory_with_offsets_and_without_topics_is_filled_again(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The offsets of its log are loaded before those of the seed are committed, however long that takes."""
+    monkeypatch.setattr(loading, "TURN_S", -1)  # no turn comes to a step
+    data = str(tmp_path / "data")
+    with Broker.running(seed=str(file), data=data) as broker:
+        broker.groups.commit("other", {("orders", 0): 1})
+        for topic in broker.topics.list():
+            broker.topics.delete(topic.topic)
+    with Broker.running(seed=str(file), data=data) as broker:
+        assert read(broker.bootstrap_servers) == RECORDS
+        assert broker.groups.committed("billing")
 
 
 def test_a_seed_may_be_a_value() -> None:

@@ -70,6 +70,7 @@ class Seed(NamedTuple):
 
         def fill() -> None:
             if all(topic.internal for topic in server.state.cluster.topics.values()):
+                server.finish_loading()  # no coordinator may respond that it loads: the broker's thread can't wait
                 self.apply(broker)
 
         server.fill = fill

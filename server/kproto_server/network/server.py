@@ -177,6 +177,11 @@ class Server:
         if self._persistence is not None:
             self._persistence.drain()
 
+    def finish_loading(self) -> None:
+        """Load at once what is left of a data directory. Blocks."""
+        if self._persistence is not None:
+            self._persistence.finish_loading()
+
     async def main(self, sockets: dict[int, NodeSockets], ready: Callable[[], object]) -> None:
         """Serve the nodes on these sockets (node id -> socket) until `stop`, then shut down cleanly.
 

@@ -85,6 +85,11 @@ class Loading(Generic[L]):
         """Load in the event loop, a turn in each iteration."""
         self._post(self._turn)
 
+    def finish(self) -> None:
+        """Load at once what is left; its turns find nothing. Blocks."""
+        while self._step():
+            pass
+
     def leave_out(self, topics: Collection[str]) -> None:
         """Load nothing more of topics: their logs were removed. The caller drops what is in the tables already."""
         self._queue = [(number, log) for number, log in self._queue if log.topic not in topics]

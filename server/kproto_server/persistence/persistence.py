@@ -163,6 +163,11 @@ class Persistence:
         self._loadings.append(offsets_loading)
         offsets_loading.start()
 
+    def finish_loading(self) -> None:
+        """Have all that the logs have, at once. Blocks."""
+        for loading in reversed(self._loadings):  # in the order in which one starts the next
+            loading.finish()
+
     def _changed_settings(self) -> StoredSettings:
         """Return the configs of brokers and groups, and the features, without those of a new cluster."""
         settings = self._settings
