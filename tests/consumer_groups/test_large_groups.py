@@ -11,12 +11,17 @@ import pytest
 from kproto.messages import k88_streams_group_heartbeat as k88
 from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.consumer_groups import targets
+from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
+from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
+from kproto_server.coordinator.consumer_groups.timers import DEADLINES
 from kproto_server.coordinator.epoch_groups import assigning
 from kproto_server.coordinator.epoch_groups.requests import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from kproto_server.coordinator.streams_groups import targets as streams_targets
 from kproto_server.share_groups import members
 from kproto_server.testing import InMemoryBroker
+from tests.coordinator.broker_state import new_state
 
 TOPICS = ("t", "u", "w")
 PARTITION_COUNT = 6
@@ -181,3 +186,27 @@ def test_a_static_member_that_is_replaced_meanwhile_gets_its_share(monkeypatch: 
     group.beat("B")
     group.finish()
     assert group.sizes() == {"D": 3, "B": 3}
+
+
+@pytest.mark.parametrize(("rate", "turns"), [(1.0, 5), (0.0, 1)])
+def test_members_of_a_large_group_are_removed_in_steps(
+    rate: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sessions of a loaded group end together: the removal of 2000 members took 1.9 s. A clock that stands still
+    waits for all of them."""
+    monkeypatch.setattr(assigning, "STEP_SIZE", 6)
+    clock = Clock(1_700_000_000_000.0, 0.0, ClockMode(rate=rate))
+    state = new_state("4.4", clock=clock)
+    assert state.cluster.ensure_offsets_topic(clock.now_ms())
+    group = ConsumerGroup("g", clock.now_ms())
+    state.coordinator.groups.add(group)
+    group.restore(GroupData(members={f"m{n}": ConsumerMember(f"m{n}") for n in range(8)}), clock.now_ms())
+    DEADLINES.begin(state.coordinator, group, 1_000, clock.now_ms())
+    if not rate:
+        clock.advance(1_000)
+    found = 0 if rate else 1
+    while group.members and found < 100:
+        found += 1
+        clock.tick(1_000.0 + found)
+        clock.run_due()
+    assert (found, group.data.epoch) == (turns, 8)

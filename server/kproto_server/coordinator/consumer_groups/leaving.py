@@ -53,17 +53,17 @@ def remove(
     coordinator: GroupCoordinator, group: ConsumerGroup, members: Collection[ConsumerMember], now_ms: int
 ) -> Write:
     """Remove members. The group becomes a classic one if all others are classic."""
-    others = [one for one in group.data.members.values() if one not in members]
+    gone = {member.member_id for member in members}
+    others = [one for one in group.data.members.values() if one.member_id not in gone]
     if others and all(one.speaks_classic for one in others):
         from kproto_server.coordinator.consumer_groups.downgrading import downgrade  # only for a migration
 
         written = downgrade(coordinator, group, others, limits_of_group(coordinator, group.group_id), now_ms)
         if written is not None:
             return written
-    for member in members:
+    for member_id in gone:
         # The session stays: if the log cannot write the removal, the member is still there.
-        group.drop_deadlines(member.member_id, REVOCATION, JOIN, SYNC)
-    gone = [member.member_id for member in members]
+        group.drop_deadlines(member_id, REVOCATION, JOIN, SYNC)
     return write(coordinator, group, without_members(coordinator, group.data, gone), now_ms)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from kproto_server.coordinator.epoch_groups.assigning import Pace
 from kproto_server.coordinator.epoch_groups.group import REVOCATION, SESSION, EpochGroup
 from kproto_server.coordinator.groups import GroupState
 
@@ -96,9 +97,10 @@ class Deadlines(Generic[GroupT]):
         )
 
     def _check(self, coordinator: GroupCoordinator, group: GroupT) -> None:
-        """Remove the members of which a deadline has passed."""
+        """Remove the members of which a deadline has passed, each by a change of its own, which takes time in
+        proportion to the members; clients are served in between unless the clock stands still."""
         group.session_timer = None
-        now_ms = coordinator.clock.now_ms()
+        now_ms, pace = coordinator.clock.now_ms(), Pace()
         for (member_id, kind), deadline_ms in sorted(group.deadlines.items(), key=lambda one: one[1]):
             if group.state is GroupState.DEAD or coordinator.groups.get(group.group_id) is not group:
                 return  # deleted, or a classic group now
@@ -111,6 +113,9 @@ class Deadlines(Generic[GroupT]):
                 delay_ms = group.retry_delays_ms.get(member_id, RETRY_MS)
                 group.deadlines[member_id, SESSION] = now_ms + delay_ms
                 group.retry_delays_ms[member_id] = min(2 * delay_ms, RETRY_MAX_MS)
+                if pace.ends_step(len(group.members)) and coordinator.clock.mode.rate:
+                    self._set_timer(coordinator, group, now_ms + 1)
+                    return
             elif group.deadlines.get((member_id, kind)) == deadline_ms:
                 del group.deadlines[member_id, kind]
                 group.retry_delays_ms.pop(member_id, None)
