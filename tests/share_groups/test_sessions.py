@@ -79,6 +79,18 @@ def test_the_number_of_sessions_is_limited_and_a_session_ends_with_its_connectio
     assert open_session(second, "C", at) == 0
 
 
+def test_a_session_that_has_no_room_is_refused_after_the_wait() -> None:
+    """Measured on 4.2.2 and 4.4.0: a client sends the request again and again."""
+    at = broker(group_share_max_share_sessions="1", group_share_max_size="1")
+    pair = at.connect()
+    assert open_session(pair, "A", at) == 0
+    pair.send(fetch_of(at, 0, (0,), max_wait_ms=500).replace(member_id="B"), 2)
+    at.advance(milliseconds=499)
+    assert not pair.responses
+    at.advance(milliseconds=1)
+    assert [one.error_code for one in pair.responses] == [ErrorCode.SHARE_SESSION_LIMIT_REACHED]  # type: ignore[attr-defined]
+
+
 def test_the_number_of_members_is_limited_and_their_sessions_end() -> None:
     at = broker(group_share_max_size="2")
     pair = at.connect()

@@ -85,7 +85,11 @@ def handle(
     }
     session = _session(request, context, has_acknowledgements=bool(acknowledgements))
     if isinstance(session, ErrorCode):
-        return _refused(session)
+        refused = _refused(session)
+        if session is ErrorCode.SHARE_SESSION_LIMIT_REACHED and request.max_wait_ms > 0:
+            # The member sends the request again: it waits as long as for records (measured on 4.2.2 and 4.4.0).
+            return DelayedOperation(context.now_ms + request.max_wait_ms, lambda: refused)
+        return refused
     outcomes = acknowledge(group_id, member_id, acknowledgements, context, renews=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         groups.end_session(context.node.node_id, session, context.now_ms)
