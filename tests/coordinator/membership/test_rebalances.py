@@ -7,6 +7,8 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
 from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.membership.requests import SyncRequest
+from kproto_server.coordinator.membership.sync import sync
 from tests.coordinator.membership.group_driver import SUBSCRIPTION, GroupDriver, error_of, joined
 
 
@@ -193,6 +195,33 @@ def test_a_pending_member_id_delays_a_rebalance_until_it_expires() -> None:
     driver.pass_time(1)
     assert joined(again).generation == 2
     assert driver.group.pending_members == {}
+
+
+@pytest.mark.parametrize(("kafka_version", "due_ms"), [("3.9", 60_000), ("4.4", 5_000)])
+def test_a_pending_member_id_that_expires_ends_the_initial_delay_of_the_new_coordinator(
+    kafka_version: str, due_ms: int
+) -> None:
+    """GroupMetadataManager.removePendingMemberAndUpdateClassicGroup (measured on 4.4.0)."""
+    driver = GroupDriver(kafka_version, group_initial_rebalance_delay_ms="60000")
+    driver.join(requires_known_member_id=True, session_ms=5_000)
+    first = driver.join()
+    driver.pass_time(due_ms - 1)
+    assert first.result is None
+    driver.pass_time(1)
+    assert joined(first).generation == 1
+
+
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"),
+    [("3.9", ErrorCode.INCONSISTENT_GROUP_PROTOCOL), ("4.4", ErrorCode.REBALANCE_IN_PROGRESS)],
+)
+def test_a_group_without_a_generation_has_no_protocol(kafka_version: str, expected: ErrorCode) -> None:
+    """GroupMetadataManager.isProtocolInconsistent (measured on 4.4.0): a SyncGroup during the initial delay."""
+    driver = GroupDriver(kafka_version, group_initial_rebalance_delay_ms="3000")
+    driver.join()
+    (member_id,) = driver.group.members
+    request = SyncRequest("g", 0, member_id, None, "consumer", "range", {})
+    assert error_of(sync(driver.state.coordinator, request, driver.clock.now_ms())) == expected
 
 
 @pytest.mark.parametrize("kafka_version", ["2.8", "4.4"])

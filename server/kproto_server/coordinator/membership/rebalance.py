@@ -105,13 +105,16 @@ def pending_member_left(coordinator: GroupCoordinator, group: Group, now_ms: int
         try_complete_join(coordinator, group, now_ms)
 
 
-def try_complete_join(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
+def try_complete_join(
+    coordinator: GroupCoordinator, group: Group, now_ms: int, *, ends_initial_delay: bool = False
+) -> None:
     """Complete the join phase if all members and all pending member ids have joined.
 
-    An initial rebalance delay is not completed early, as further members may come.
+    An initial rebalance delay is not completed early, as further members may come, unless ``ends_initial_delay``.
     """
     all_joined = group.pending_join_count == len(group.members) and not group.pending_members
-    if all_joined and isinstance(group.phase, DelayedJoin):
+    phases = (DelayedJoin, InitialDelayedJoin) if ends_initial_delay else DelayedJoin
+    if all_joined and isinstance(group.phase, phases):
         complete_join(coordinator, group, now_ms)
 
 

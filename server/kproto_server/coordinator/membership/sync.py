@@ -70,11 +70,10 @@ def _sync_error(coordinator: GroupCoordinator, group: Group, request: SyncReques
         return error
     if request.generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
-        None,
-        group.protocol_name,
-    ):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    for given, of_group in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
+        # Before its first generation the group has none: the new coordinator accepts any (measured on 4.4.0).
+        if given not in (None, of_group) and not (of_group is None and coordinator.behavior.is_new_coordinator):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return 0
 
 
