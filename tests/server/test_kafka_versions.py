@@ -8,9 +8,9 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
+from kproto_server.handlers._fetch_behavior import FetchBehavior
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
-from kproto_server.handlers.k01_fetch import FetchBehavior
 from kproto_server.handlers.k02_list_offsets import ListOffsetsBehavior
 from kproto_server.handlers.k10_find_coordinator import FindCoordinatorBehavior
 from kproto_server.handlers.k15_describe_groups import DescribeGroupsBehavior

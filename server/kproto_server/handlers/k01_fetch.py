@@ -15,7 +15,6 @@ transactions among them (BA-75). The end of a transaction raises the last stable
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,14 +31,15 @@ from kproto.messages.k01_fetch import (
 )
 from kproto.messages.k01_fetch import PartitionData as PartitionResponse
 from kproto.records.compression import Compression
-from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_slices
+from kproto_server.configuration.topic_configs import topic_config
+from kproto_server.deferred import CloseConnection, Completion, DelayedOperation, at_turn, in_slices
+from kproto_server.handlers._fetch_behavior import FetchBehavior
 from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, with_records
 from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.partition_log.conversion import conversion
 from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, DecodingBudget
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.partition_log.log_config import log_config
-from kproto_server.releases.release import VersionBehavior
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ ZSTD_SINCE = 10
 LEADER_HINTS_SINCE = 16
 """The version from which on the response names the leader that the client should fetch from (KIP-951)."""
 
+ISOLATION_LEVELS = (0, 1)
 NO_EPOCH = -1
+CONVERSION = "message.downconversion.enable"
 NO_LIMIT = 2**31 - 1
 RESPONSE_MAX_BYTES = 24 << 20
 """What a response has at most, unless its first batch is larger: to copy it takes 40 ms. DEVIATION: 55 MB in Kafka from
@@ -108,46 +110,6 @@ class Read(NamedTuple):
     """Whether the partition does not exist; such a partition does not end the wait."""
 
 
-class FetchBehavior(VersionBehavior):
-    """What Kafka releases do differently in Fetch."""
-
-    def unknown_topic_error(self, api_version: int) -> ErrorCode:
-        """Return the error for a topic or partition name that does not exist: UNKNOWN_TOPIC_OR_PARTITION, but by
-        mistake UNSUPPORTED_COMPRESSION_TYPE in 2.1 below v10 (BA-74; measured on 2.1.1 and 2.2.2)."""
-        if self.release == (2, 1) and api_version < 10:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    @cached_property
-    def aborted_transactions_beside_error(self) -> tuple[()] | None:
-        """The list of aborted transactions for a partition that does not exist, or whose records the version cannot
-        have: empty from 3.0 on, before null (measured on 2.8.2, 3.0.2 and 3.9.2)."""
-        return () if self.at_least(3, 0) else None
-
-    @cached_property
-    def records_beside_error(self) -> bytes | None:
-        """The records if they cannot be converted: null from 3.0 on, before empty (measured on 2.8.2 and 3.0.2)."""
-        return None if self.at_least(3, 0) else b""
-
-    @cached_property
-    def refuses_topics_with_zstd(self) -> bool:
-        """Whether a version below v10 gets UNSUPPORTED_COMPRESSION_TYPE for a topic whose `compression.type` is zstd
-        (KIP-110; measured on 2.1.1, 2.8.2, 3.9.2 and, without it, 4.0.0 and 4.4.0)."""
-        return self.at_least(2, 1) and not self.at_least(4, 0)
-
-    @cached_property
-    def returns_last_stable_offset_to_all(self) -> bool:
-        """Whether consumers that read uncommitted records receive the last stable offset, too, instead of -1 (measured
-        on 2.0.1 and 2.1.1)."""
-        return self.at_least(2, 1)
-
-    @cached_property
-    def sessions_check_leader_epochs(self) -> bool:
-        """Whether later fetches of a session check the leader epoch that the consumer knows; the first fetch always
-        does (measured on 2.4.1 and 2.5.1)."""
-        return self.at_least(2, 5)
-
-
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
     names: Iterable[str] = [topic.topic for topic in request.topics]
     if context.api_version >= IDS_SINCE:
@@ -157,12 +119,47 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | De
 
 
 def _handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return _refuse_isolation_level(request, context)
     fetch = _begin(request, context)
     if isinstance(fetch, ErrorCode):
         return FetchResponse(error_code=fetch, responses=())
     if fetch.is_large():
         return at_turn(lambda: _respond(fetch, fetch.read()), context.now_ms)
     return _respond(fetch, fetch.read())
+
+
+def _refuse_isolation_level(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
+    """Return the error of an unknown isolation level, if a partition exists.
+
+    Raises:
+        CloseConnection: the release does not read such a request.
+    """
+    behavior, version = context.behavior(FetchBehavior), context.api_version
+    if not behavior.responds_to_unknown_isolation_level:
+        raise CloseConnection(f"Fetch: no isolation level {request.isolation_level}")
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    known = Fetch(request, _requested(request), None, context)
+    if request.topics and not any(known.partitions()):
+        return known.respond(known.read())
+    if version >= IDS_SINCE:
+        return FetchResponse(error_code=error, responses=())
+    failed = known.respond([_not_compressed_for(fetch, context, error) for _, _, fetch in _requested(request)])
+    assert isinstance(failed, FetchResponse), "nothing to convert in versions with isolation levels"
+    return failed.replace(error_code=error if version >= SESSIONS_SINCE else ErrorCode.NONE)
+
+
+def _requested(request: FetchRequest) -> list[RequestedPartition]:
+    """Return the partitions that a request names; of a duplicate partition the last one counts."""
+    topics = request.topics
+    requested = [
+        RequestedPartition(topic.topic, topic.topic_id, partition)
+        for topic in topics
+        for partition in {partition.partition: partition for partition in topic.partitions}.values()
+    ]
+    if len(topics) > 1 and len({(topic.topic, topic.topic_id) for topic in topics}) < len(topics):
+        return list({one.key: one for one in requested}.values())
+    return requested
 
 
 def _respond(fetch: Fetch, reads: list[Read]) -> FetchResponse | DelayedOperation:
@@ -174,12 +171,7 @@ def _respond(fetch: Fetch, reads: list[Read]) -> FetchResponse | DelayedOperatio
 def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
     """Return what the request fetches, with or without a session (BA-76), or the error of its session."""
     by_topic_id = context.api_version >= IDS_SINCE
-    requested = [
-        RequestedPartition(topic.topic, topic.topic_id, partition)
-        for topic in request.topics
-        # Of a duplicate partition the last one counts.
-        for partition in {partition.partition: partition for partition in topic.partitions}.values()
-    ]
+    requested = _requested(request)
     if context.api_version < SESSIONS_SINCE:
         return Fetch(request, requested, None, context)
     sessions = context.log_manager.fetch_sessions(context.node.node_id)
@@ -312,11 +304,20 @@ class Fetch:
         budget = DecodingBudget(CONVERTED_RECORDS_MAX, CONTENT_MAX_BYTES, SLICE_RECORDS)
         converted = []
         for requested, read in zip(self._requested, reads, strict=True):
-            if read.data.records:
+            if not read.is_missing and self._forbids_conversion(requested, read):
+                converted.append(_not_compressed_for(requested.fetch, self.context, ErrorCode.UNSUPPORTED_VERSION))
+            elif read.data.records:
                 converted.append((yield from self._converted_read(requested, read, read.data.records, budget)))
             else:
                 converted.append(read)
         return self._response(converted)
+
+    def _forbids_conversion(self, requested: RequestedPartition, read: Read) -> bool:
+        context, topic = self.context, self._topic(requested)
+        has_records = read.data.records or context.behavior(FetchBehavior).refuses_to_convert_nothing
+        if topic is None or not has_records or read.data.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+            return False
+        return topic_config(context.settings.of(context.node.node_id), topic.configs, CONVERSION).lower() == "false"
 
     def _converted_read(
         self, requested: RequestedPartition, read: Read, batches: bytes, budget: DecodingBudget
