@@ -23,7 +23,7 @@ from kproto_server.releases.release import VersionBehavior
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Container, Generator, Iterable
 
     from kproto_server.cluster.topics import Partition
     from kproto_server.deferred import DelayedOperation
@@ -42,8 +42,8 @@ SINCE_VERSION = {
 }
 """The special timestamps, with the first version that has them (BA-80)."""
 
-DEBUGGING_CONSUMER = -2
-"""The replica id of a client that any replica responds to, in every version (3.9.2, two brokers)."""
+CONSUMER, DEBUGGING_CONSUMER = -1, -2
+"""The replica ids of clients. Any replica responds to a debugging consumer, in every version (3.9.2, two brokers)."""
 LIST_OFFSETS = 2
 EPOCH_SINCE = 4
 
@@ -98,10 +98,24 @@ def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[N
     budget = lookup_budget()
     topics = []
     found: Found = {}
+    counts = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
+    duplicates = {key for key, count in counts.items() if count > 1}
     for topic in request.topics:
-        partitions = yield from _partitions(topic, request, context, budget, found)
+        partitions = yield from _partitions(topic, request, context, budget, duplicates, found)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    if duplicates and not context.behavior(ListOffsetsBehavior).returns_each_duplicate:
+        topics = _each_once(topics)
     return ListOffsetsResponse(topics=tuple(topics))
+
+
+def _each_once(topics: Iterable[ListOffsetsTopicResponse]) -> list[ListOffsetsTopicResponse]:
+    by_name: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in topics:
+        by_name.setdefault(topic.name, {}).update({one.partition_index: one for one in topic.partitions})
+    return [
+        ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
+        for name, partitions in by_name.items()
+    ]
 
 
 Found = dict[tuple[str, ListOffsetsPartition], ListOffsetsPartitionResponse]
@@ -113,6 +127,7 @@ def _partitions(
     request: ListOffsetsRequest,
     context: RequestContext,
     budget: DecodingBudget,
+    duplicates: Container[tuple[str, int]],
     found: Found,
 ) -> Generator[None, None, tuple[ListOffsetsPartitionResponse, ...]]:
     """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
@@ -123,10 +138,9 @@ def _partitions(
         return tuple(
             _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in requested.partitions
         )
-    counts = Counter(partition.partition_index for partition in requested.partitions)
     responses = []
     for partition in requested.partitions:
-        if context.api_version > 0 and counts[partition.partition_index] > 1:
+        if context.api_version > 0 and (requested.name, partition.partition_index) in duplicates:
             responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
             continue
         key = requested.name, partition
@@ -135,8 +149,6 @@ def _partitions(
         responses.append(found[key])
         if budget.ends_slice():
             yield
-    if not behavior.returns_each_duplicate:
-        return tuple({one.partition_index: one for one in responses}.values())
     return tuple(responses)
 
 
@@ -158,7 +170,8 @@ def _partition(
     try:
         if context.api_version == 0:
             return _v0_response(requested, partition, context)
-        end_offset = partition.data.last_stable_offset if request.isolation_level else partition.high_watermark
+        is_committed = request.isolation_level and request.replica_id == CONSUMER
+        end_offset = partition.data.last_stable_offset if is_committed else partition.high_watermark
         found = yield from _find_offset(partition, requested.timestamp, end_offset, context, budget)
     except UNREADABLE as unreadable:
         return _refused(requested.partition_index, error_of_read(unreadable, topic_name, requested.partition_index))
@@ -199,7 +212,9 @@ def _find_offset(
     """Return the offset of a timestamp among those below ``end_offset``; None: the budget is used up."""
     is_special = _is_special(timestamp, context)
     if is_special and timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return FoundOffset(partition.log_start_offset, partition.leader_epoch)
+        start = partition.log_start_offset
+        is_empty = start >= partition.high_watermark
+        return FoundOffset(start, partition.leader_epoch if is_empty else partition.data.epoch_at(start))
     if is_special and timestamp == LATEST:
         return FoundOffset(end_offset, partition.leader_epoch)
     if is_special and timestamp < 0 and timestamp != MAX_TIMESTAMP:
