@@ -10,12 +10,11 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.configuration.settings import ConfigType
-from kproto_server.configuration.topic_configs import config_problem, topic_config, topic_configs
+from kproto_server.configuration.topic_configs import config_problem, topic_configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
 
@@ -72,7 +71,6 @@ def changed(
     configs: Mapping[str, str],
     changes: Sequence[ConfigChange],
     kafka_version: KafkaVersion,
-    settings: Settings,
     topic_error: Refusal | None = None,
 ) -> dict[str, str] | Refusal:
     """Return the configs of a topic after the changes of IncrementalAlterConfigs.
@@ -84,7 +82,7 @@ def changed(
         return refusal
     after = dict(configs)
     for change in changes:
-        refusal = _apply(after, change, kafka_version, settings)
+        refusal = _apply(after, change, kafka_version)
         if refusal is not None:
             return refusal
     return topic_error or _checked(topic_name, after, kafka_version)
@@ -120,9 +118,8 @@ def check_changes(changes: Sequence[ConfigChange], kafka_version: KafkaVersion) 
     return None
 
 
-def _apply(
-    after: dict[str, str], change: ConfigChange, kafka_version: KafkaVersion, settings: Settings
-) -> Refusal | None:
+def _apply(after: dict[str, str], change: ConfigChange, kafka_version: KafkaVersion) -> Refusal | None:
+    """Change a config. What is not set for the topic is taken for Kafka's default, whatever the broker's settings."""
     name, operation, value = change
     if operation == Operation.DELETE or value is None:
         after.pop(name, None)
@@ -135,10 +132,10 @@ def _apply(
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     if config is None or config.type is not ConfigType.LIST:
         return not_a_list(name, Operation(operation), kafka_version)
-    items = [item for item in topic_config(settings, after, name).split(",") if item]
+    items = [item for item in after.get(name, config.default).split(",") if item]
     given = [item.strip() for item in value.split(",")]
     if operation == Operation.APPEND:
-        present = set(items)
+        present = set() if kafka_version.behavior(AlterConfigsBehavior).repeats_appended_items else set(items)
         items += [item for item in given if item not in present]
     else:
         dropped = set(given)

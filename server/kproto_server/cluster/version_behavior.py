@@ -119,6 +119,11 @@ class AlterConfigsBehavior(VersionBehavior):
         return self.is_kraft or self.at_least(3, 2)
 
     @cached_property
+    def repeats_appended_items(self) -> bool:
+        """Whether IncrementalAlterConfigs appends an item to a list that has it (measured on 3.2.3 and 3.3.2)."""
+        return not self.at_least(3, 3)
+
+    @cached_property
     def explains_invalid_changes(self) -> bool:
         """Whether IncrementalAlterConfigs has a message for a change without value and for an unknown operation
         (measured on 2.5.1 and 2.6.3)."""

@@ -79,7 +79,6 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
         {} if topic is None else topic.configs,
         changes,
         context.kafka_version,
-        context.settings.current,
         target.error_before_values,
     )
     if isinstance(configs, Refusal):

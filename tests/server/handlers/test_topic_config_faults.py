@@ -122,3 +122,15 @@ def test_topics_with_bad_names_are_described_by_themselves(
     request = DescribeTopicPartitionsRequest(topics=tuple(TopicRequest(name=name) for name in names))
     response = ask(new_state("4.4"), request, 0)
     assert [(topic.name, topic.error_code) for topic in response.topics] == returned
+
+
+@pytest.mark.parametrize(("kafka_version", "again"), [("2.8", "delete,compact,compact"), ("4.4", "delete,compact")])
+def test_a_list_that_is_not_set_begins_as_the_default_of_kafka(kafka_version: str, again: str) -> None:
+    """Whatever the broker's setting says; measured on 2.8.2, 3.2.3, 3.3.2 and 4.4.0."""
+    state = new_state(kafka_version, settings={"log.cleanup.policy": "compact"})
+    name, topics = "cleanup.policy", state.cluster.topics
+    for expected in ("delete,compact", again):
+        assert change(state, "t", (name, APPEND, "compact"))[0] == 0
+        assert topics["t"].configs[name] == expected
+    assert change(state, "u", (name, SUBTRACT, "delete"))[0] == 0
+    assert topics["u"].configs[name] == ""
