@@ -63,7 +63,7 @@ TABLE: dict[int, tuple[Check, ...]] = {
     24: (transactions.add_partitions_to_txn,),
     25: (on_transactional_id(WRITE), on_group(READ)),
     26: (on_transactional_id(WRITE),),
-    27: (on_cluster(CLUSTER_ACTION, ALTER),),
+    27: (transactions.write_txn_markers,),
     28: (on_transactional_id(WRITE), on_group(READ), on_topics(READ)),
     29: (other.readable_acls, on_cluster(DESCRIBE)),
     30: (other.readable_acls, on_cluster(ALTER)),

@@ -34,6 +34,11 @@ class TransactionRightsBehavior(VersionBehavior):
         """Whether DescribeProducers has error messages for topics that the client may not read."""
         return self.at_least(3, 0)
 
+    @cached_property
+    def writes_markers_with_alter(self) -> bool:
+        """Whether ALTER on the cluster is a right to write markers (KAFKA-16513; measured on 2.8.2 and 4.4.0)."""
+        return self.at_least(3, 8)
+
 
 def add_partitions_to_txn(asked: Asked, perform: Perform) -> Any:
     """A producer needs WRITE on its transactional id and on all topics: if one lacks, none is added. Brokers need
@@ -42,19 +47,14 @@ def add_partitions_to_txn(asked: Asked, perform: Perform) -> Any:
     if asked.context.api_version >= BROKERS_SINCE:
         return on_cluster(Operation.CLUSTER_ACTION)(asked, perform)
     if not rights.on_transactional_id(Operation.WRITE, request.v3_and_below_transactional_id):
-        return _add_partitions_errors(asked, lambda name: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _add_partitions_errors(asked, lambda name, index: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     denied = {one.name for one in request.v3_and_below_topics if not rights.on_topic(Operation.WRITE, one.name)}
     if not denied:
         return perform(request)
-    cluster = asked.context.cluster
+    from kproto_server.handlers.k24_add_partitions_to_txn import partition_errors  # not imported at the start
 
-    def error_of(name: str) -> ErrorCode:
-        if name in denied:
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        exists = cluster.topic(name) is not None
-        return ErrorCode.OPERATION_NOT_ATTEMPTED if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    return _add_partitions_errors(asked, error_of)
+    errors = partition_errors(request.v3_and_below_topics, asked.context, denied)
+    return _add_partitions_errors(asked, lambda name, index: errors[name, index])
 
 
 def _add_partitions_errors(asked: Asked, error_of: Any) -> Any:
@@ -70,13 +70,22 @@ def _add_partitions_errors(asked: Asked, error_of: Any) -> Any:
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=tuple(
-                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error_of(topic.name))
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=error_of(topic.name, index)
+                    )
                     for index in topic.partitions
                 ),
             )
             for topic in asked.request.v3_and_below_topics
         ),
     )
+
+
+def write_txn_markers(asked: Asked, perform: Perform) -> Any:
+    """A broker needs CLUSTER_ACTION; ALTER is enough from 3.8 on."""
+    alters = asked.context.behavior(TransactionRightsBehavior).writes_markers_with_alter
+    operations = (Operation.CLUSTER_ACTION, *((Operation.ALTER,) if alters else ()))
+    return on_cluster(*operations)(asked, perform)
 
 
 def describe_transactions(asked: Asked, perform: Perform) -> Any:

@@ -11,12 +11,13 @@ from kproto.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.handlers._transactions import coordinator_error, known_error
 from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, ProducerIdAndEpoch
 from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from kproto.messages.k24_add_partitions_to_txn import (
         AddPartitionsToTxnRequest,
@@ -30,6 +31,9 @@ BATCHED_SINCE = 4
 """The first version with several transactions, which brokers send for their clients."""
 FENCED_SINCE = 2
 """The first version that may return PRODUCER_FENCED."""
+
+COORDINATOR_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
+"""Internal topics, whether they exist or not."""
 
 TopicResults = tuple[AddPartitionsToTxnTopicResult, ...]
 
@@ -68,7 +72,7 @@ def _of_transaction(one: AddPartitionsToTxnTransaction, context: RequestContext)
         knows_versions = context.behavior(TransactionBehavior).has_client_versions
         version = EPOCH_FOR_EACH_TRANSACTION if knows_versions else 0
         return _added(one.transactional_id, producer, one.topics, context, version)
-    errors = _partition_errors(one.topics, context)
+    errors = partition_errors(one.topics, context)
     if any(errors.values()):
         return lambda: _results(one.topics, errors)
     error = coordinator_error(one.transactional_id, context)
@@ -84,7 +88,7 @@ def _added(
     client_version: int = 0,
 ) -> Callable[[], TopicResults]:
     """Add partitions; return the function that returns the results once the log has them."""
-    errors = _partition_errors(topics, context)
+    errors = partition_errors(topics, context)
     if any(errors.values()):
         return lambda: _results(topics, errors)
     error = coordinator_error(transactional_id, context)
@@ -96,14 +100,21 @@ def _added(
     return lambda: _results(topics, dict.fromkeys(errors, known_error(outcome.error, FENCED_SINCE, context)))
 
 
-def _partition_errors(topics: Sequence[AddPartitionsToTxnTopic], context: RequestContext) -> dict[tuple[str, int], int]:
-    """Return the error of each partition; if one has an error, the others have OPERATION_NOT_ATTEMPTED."""
+def partition_errors(
+    topics: Sequence[AddPartitionsToTxnTopic], context: RequestContext, denied: Collection[str] = ()
+) -> dict[tuple[str, int], int]:
+    """Return the error of each partition; if one has an error, the others have OPERATION_NOT_ATTEMPTED.
+
+    ``denied``: the topics that the client may not write to.
+    """
     errors: dict[tuple[str, int], int] = {}
     behavior = context.behavior(TransactionBehavior)
     for topic in topics:
         known = context.cluster.topic(topic.name)
         for index in topic.partitions:
-            if known is not None and known.internal:
+            if topic.name in denied:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic.name in COORDINATOR_TOPICS or (known is not None and known.internal):
                 error = behavior.internal_topic_error
             else:
                 exists = known is not None and (behavior.adds_missing_partitions or known.partition(index) is not None)
