@@ -63,6 +63,19 @@ def test_only_the_last_in_sync_replica_can_lead_again() -> None:
     assert state_of(partition) == (3, [2, 3], 3)
 
 
+def test_a_replica_out_of_sync_leads_by_election_alone() -> None:
+    """A real broker has it lead if `unclean.leader.election.enable` is true."""
+    cluster = new_cluster()
+    topic = placed(cluster, "t", [[1, 2]])
+    topic.configs["unclean.leader.election.enable"] = "true"
+    (partition,) = topic.partitions
+    cluster.stop_replication(2)
+    cluster.stop_node(1)
+    assert state_of(partition) == (NO_LEADER, [1], 1)
+    cluster.lead(partition, 2)
+    assert state_of(partition) == (2, [2], 2)
+
+
 def test_a_started_broker_is_in_sync_and_leads_only_partitions_without_a_leader() -> None:
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
