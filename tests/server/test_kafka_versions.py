@@ -8,7 +8,6 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
-from kproto_server.handlers._fetch_behavior import FetchBehavior
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers.k02_list_offsets import ListOffsetsBehavior
@@ -16,6 +15,7 @@ from kproto_server.handlers.k10_find_coordinator import FindCoordinatorBehavior
 from kproto_server.handlers.k15_describe_groups import DescribeGroupsBehavior
 from kproto_server.handlers.k16_list_groups import ListGroupsBehavior
 from kproto_server.handlers.k18_api_versions import ApiVersionsBehavior
+from kproto_server.partition_log.fetch_behavior import FetchBehavior
 from kproto_server.releases.kafka_version import (
     KafkaVersion,
     Mode,

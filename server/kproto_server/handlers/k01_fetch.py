@@ -33,11 +33,11 @@ from kproto.messages.k01_fetch import PartitionData as PartitionResponse
 from kproto.records.compression import Compression
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.deferred import CloseConnection, Completion, DelayedOperation, at_turn, in_slices
-from kproto_server.handlers._fetch_behavior import FetchBehavior
 from kproto_server.handlers._partitions import end_of_epoch, leader_endpoints, leader_error, with_records
 from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.partition_log.conversion import conversion
 from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, DecodingBudget
+from kproto_server.partition_log.fetch_behavior import FetchBehavior
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.partition_log.log_config import log_config
 from kproto_server.storage.errors import UNREADABLE
