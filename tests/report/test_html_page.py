@@ -84,6 +84,16 @@ def test_every_cell_has_content(page: object) -> None:
     assert re.findall(r"<td[^>]*data-label=\"(?!v\d)[^>]*><div>\s*</div>", page()) == []
 
 
+def test_a_version_that_no_release_has_is_one_column() -> None:
+    """A fuzzer or a port scanner sent it."""
+    observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+    for version in (0, 32_767):
+        observations.request(info, "fuzzer", 3, version)
+    page = html_page.render(report_of(observations))
+    assert 'data-label="v32767"' in page
+    assert len(page) < 100_000
+
+
 def test_the_report_prints_on_at_most_three_pages(tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     page.write_text(full_page(), encoding="utf-8")

@@ -134,13 +134,13 @@ def _link(client: Client, ids: Mapping[Client, str]) -> Cell:
 
 def _matrix(report: Report) -> Iterator[str]:
     rows = matrix.rows(report)
-    last = max(cell.api_version for row in rows for cell in row.cells)
+    columns = sorted({cell.api_version for row in rows for cell in row.cells})
     lines = ['<table class="matrix">', "<thead><tr><td></td>"]
-    lines += [f'<th scope="col">{version}</th>' for version in range(last + 1)]
+    lines += [f'<th scope="col">{version}</th>' for version in columns]
     lines.append("</tr></thead><tbody>")
     for row in rows:
         by_version = {cell.api_version: cell for cell in row.cells}
-        cells = (_cell(row.api, by_version[v]) if v in by_version else "<td></td>" for v in range(last + 1))
+        cells = (_cell(row.api, by_version[v]) if v in by_version else "<td></td>" for v in columns)
         lines.append(f'<tr><th scope="row">{escape(row.api)}</th>{"".join(cells)}</tr>')
     lines += ["</tbody></table>", _keys(report)]
     yield from section("APIs by version, requests counted", lines)

@@ -72,8 +72,8 @@ def rows(report: Report) -> list[Row]:
     for api_key in sorted({api_key for api_key, _ in counts}):
         low, high = everything.get(api_key, (0, -1))
         sent_versions = [api_version for key, api_version in counts if key == api_key]
-        span = range(min(low, *sent_versions), max(high, *sent_versions) + 1)
-        found.append(Row(api_name(api_key), tuple(cell(api_key, api_version) for api_version in span)))
+        versions = sorted({*range(low, high + 1), *sent_versions})
+        found.append(Row(api_name(api_key), tuple(cell(api_key, api_version) for api_version in versions)))
     return found
 
 
