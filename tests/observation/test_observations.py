@@ -224,6 +224,31 @@ def test_snapshots_from_another_thread_count_each_request_once(observations: Obs
     assert totals[-1] == connection_count
 
 
+def test_a_connection_that_ends_does_not_wait_for_a_snapshot(observations: Observations) -> None:
+    """The snapshot of 10,000 connections takes 100 ms."""
+    infos = [connection(), connection()]
+    for info in infos:
+        observations.request(info, "app", 3, 5)
+    ended: list[bool] = []
+
+    class Ending(ConnectionInfo):
+        @property
+        def software_name(self) -> str:  # the snapshot reads it
+            ending = threading.Thread(target=lambda: [*map(observations.disconnected, infos)], daemon=True)
+            ending.start()
+            ending.join(10)
+            ended.append(not ending.is_alive())
+            return ""
+
+        @software_name.setter
+        def software_name(self, value: str) -> None: ...
+
+    observations.request(Ending("/127.0.0.1"), "app", 3, 5)
+    assert only_client(observations).requests == (RequestsSeen(3, 5, 3),)
+    assert ended[0]
+    assert only_client(observations).requests == (RequestsSeen(3, 5, 3),)
+
+
 def test_error_codes_are_found_at_every_depth_in_wire_order() -> None:
     group = DescribedGroup(error_code=16, group_id="g", group_state="", protocol_type="", protocol_data="", members=())
     assert error_codes(DescribeGroupsResponse(groups=(group, group.replace(error_code=0), group))) == [16, 16]

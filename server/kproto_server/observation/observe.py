@@ -369,10 +369,12 @@ class Observations:
         with self._moving:
             for software, tally in self._gone.items():
                 by_software.setdefault(software, _Tally()).add(tally)
-            for tally in self._live.copy().values():
-                if tally.connection is not None:
-                    software = tally.connection.software_name, tally.connection.software_version
-                    by_software.setdefault(software, _Tally()).add(tally)
+            live = self._live.copy()
+        # Without the lock, as the end of a connection waits for it: a tally that is moved now was not among the above.
+        for tally in live.values():
+            if tally.connection is not None:
+                software = tally.connection.software_name, tally.connection.software_version
+                by_software.setdefault(software, _Tally()).add(tally)
         seen = [client for software, tally in by_software.items() for client in _clients(software, tally)]
         return Snapshot(clients=tuple(sorted(seen)))
 
