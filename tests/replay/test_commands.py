@@ -7,9 +7,11 @@ of both are compared.
 from __future__ import annotations
 
 import errno
+import fcntl
 import gzip
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -24,7 +26,9 @@ from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kproto_server.broker.broker import Broker
 from kproto_server.capture.writer import CapturedConnection, CaptureFile
 from kproto_server.commandline import cli
+from kproto_server.network.descriptors import raise_limit
 from kproto_server.network.listening import reserve
+from kproto_server.replay.broker_connection import BrokerConnection
 from tests.capture.packets import captured, pcap
 from tests.commandline.commands import LIMIT_S, kproto
 from tests.proxy.exchanged import asked, response
@@ -211,6 +215,25 @@ def test_the_capture_of_a_replay_may_be_the_file_that_is_replayed(
     capsys.readouterr()
     assert cli.main(["audit", str(path), "--quiet", "--report", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["capture"]["gaps"] == 0
+
+
+def test_a_connection_with_a_large_descriptor_waits() -> None:
+    """select() has none above 1023."""
+    raise_limit()
+    with reserve("127.0.0.1", 0) as sock:
+        sock.listen()
+        connection = BrokerConnection(sock.getsockname(), 1.0)
+        small, connection._socket = (
+            connection._socket,
+            socket.socket(fileno=fcntl.fcntl(connection._socket.fileno(), fcntl.F_DUPFD_CLOEXEC, 1100)),
+        )
+        with small, sock.accept()[0] as peer:
+            assert connection._socket.fileno() >= 1100
+            connection.wait_readable(0.01)
+            peer.sendall(b"\0\0\0\4\0\0\0\7")
+            connection.wait_readable(60)
+            assert connection.receive(7) == b"\0\0\0\7"
+        connection.close()
 
 
 @pytest.mark.parametrize("words", [["{gone}"], ["{gone}", "--report", "x"], ["{gone}", "--timeout", "0"], ["b"]])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import time
+from contextlib import suppress
 
 from kproto.errors import FrameTooLarge
 from kproto.framing import FrameReader
@@ -54,7 +54,9 @@ class BrokerConnection:
     def wait_readable(self, limit_s: float) -> None:
         """Return when the broker has sent something, or after the limit."""
         if not self._frames:
-            select.select([self._socket], [], [], limit_s)
+            self._socket.settimeout(limit_s)
+            with suppress(OSError):  # it has sent nothing, or the next read fails
+                self._socket.recv(1, socket.MSG_PEEK)
 
     def close(self) -> None:
         self._socket.close()
