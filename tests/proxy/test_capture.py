@@ -87,12 +87,14 @@ def test_a_disk_that_is_full_ends_the_capture_alone(
     recording = Recording(str(tmp_path / "kafka.pcap"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
-        connection = recording.connection(client.getsockname(), client)
+        connection, other = (recording.connection(client.getsockname(), client) for _ in range(2))
+        assert connection is not None
+        assert other is not None
         monkeypatch.setattr(CaptureFile, "packet", full)
         with caplog.at_level(logging.ERROR, "kproto"):
             connection.sent(b"request")
             connection.received(b"response")
-            recording.connection(client.getsockname(), client).closed(by_broker=True)
+            other.closed(by_broker=True)
             recording.close()
         client.close()
     assert recording.has_failed
@@ -133,6 +135,15 @@ def test_a_client_that_has_reset_early_is_no_failure(tmp_path: Path, caplog: pyt
     recording.close()
     assert caplog.records == []
     assert (tmp_path / "kafka.pcap").stat().st_size > 100
+
+
+def test_a_broker_that_has_reset_early_is_not_captured(tmp_path: Path) -> None:
+    """Its socket has no address any more."""
+    recording = Recording(str(tmp_path / "kafka.pcap"))
+    with socket.socket() as sock:
+        assert recording.connection(("127.0.0.1", 1), sock) is None
+    recording.close()
+    assert not recording.has_failed
 
 
 def test_a_failed_capture_is_the_exit_code_2(tmp_path: Path) -> None:

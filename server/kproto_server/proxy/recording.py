@@ -30,12 +30,15 @@ class Recording:
         self.has_failed: bool = False
         """Whether the file could not be written any more."""
 
-    def connection(self, client: Address, broker: socket.socket) -> RecordedConnection:
-        """Return the capture of a new connection: the client's own address, and the broker's.
+    def connection(self, client: Address, broker: socket.socket) -> RecordedConnection | None:
+        """Return the capture of a new connection: the client's own address, and the broker's; None: it was reset.
 
         ``client``: its address when it was accepted, which its socket does not have any more after a reset.
         """
-        return RecordedConnection(self, client, broker)
+        try:
+            return RecordedConnection(self, client, broker)
+        except OSError:  # a broker that has reset has no address any more
+            return None
 
     def write(self, action: Callable[[CaptureFile], None]) -> None:
         """Write a part of the capture, unless it has failed."""
