@@ -73,6 +73,12 @@ def test_a_long_poll_ends_at_its_deadline_on_the_virtual_clock() -> None:
     assert len(client.responses) == 1
 
 
+def test_a_response_that_does_not_come_as_the_connection_closes_is_no_delay() -> None:
+    client = InMemoryBroker(kafka_version="4.4").connect()
+    with pytest.raises(TimeoutError, match="no response to FetchRequest: the broker closes the connection: "):
+        client.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=()), 2)
+
+
 def test_a_long_poll_ends_when_another_client_produces() -> None:
     broker = InMemoryBroker(topics={"orders": 1})
     consumer, producer = broker.connect("consumer"), broker.connect("producer")

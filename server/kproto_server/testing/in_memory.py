@@ -192,12 +192,16 @@ class ConnectedPair(BrokerEnd):
 
         Raises:
             TimeoutError: the response is delayed; advance the clock or let another client act, and read `responses`.
+                Or the broker closes the connection, for the reason that the text has.
         """
         arrived = len(self.responses)
         self.send(request, version)
         # Responses arrive in the order of the requests: if any is in flight, this one is.
         if self.client.in_flight or len(self.responses) == arrived:
-            raise TimeoutError(f"the response to {type(request).__name__} is delayed")
+            name = type(request).__name__
+            if self.close_reason is not None:
+                raise TimeoutError(f"no response to {name}: the broker closes the connection: {self.close_reason}")
+            raise TimeoutError(f"the response to {name} is delayed")
         return self.responses.pop()
 
     def _arrive(self, data: bytes) -> None:
