@@ -400,6 +400,11 @@ class TestMarkdown:
         cells = [len(re.findall(r"(?<!\\)\|", line)) for line in rendered.splitlines() if line.startswith("|")]
         assert set(cells) <= {5, 6}
 
+    def test_a_clients_name_is_shown_as_it_is(self) -> None:
+        observations = Observations()
+        observations.request(ConnectionInfo("/127.0.0.1"), "*a* ~~b~~ &amp;", 3, 1)
+        assert "\\*a\\* \\~\\~b\\~\\~ \\&amp;" in markdown.render(report_of(observations))
+
     def test_a_command_with_backticks_is_quoted_as_code(self) -> None:
         run = type(FINISHED)(("sh", "-c", "echo ``"), 0, "2026-11-01T12:00:00+01:00", 1.0)
         assert "- command: ``` sh -c 'echo ``' ```\n" in markdown.render(report_of(old_consumer(), run=run))

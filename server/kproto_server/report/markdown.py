@@ -168,7 +168,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: int | 
 def _escaped(cell: str) -> str:
     """Return a cell without markup and line breaks: client ids and reasons are untrusted text."""
     plain = " ".join(cell.replace("\\", "\\\\").split())
-    for character in "|`<>[]_":
+    for character in "|`<>[]_*~&":
         plain = plain.replace(character, f"\\{character}")
     return plain
 
