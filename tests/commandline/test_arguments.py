@@ -44,6 +44,18 @@ def test_options_end_at_two_dashes_or_at_the_first_argument(words: list[str]) ->
     assert WITH_REST.parse(["--quiet", *words]) == ({"--quiet": [""]}, ["ls", "--file", "x"])
 
 
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (["a", "--quiet", "b"], ["a", "b"]),
+        (["--quiet", "--", "-a", "-b"], ["-a", "-b"]),
+        (["a", "--quiet", "--", "-b", "--file", "-"], ["a", "-b", "--file", "-"]),
+    ],
+)
+def test_two_dashes_are_before_files_only(words: list[str], files: list[str]) -> None:
+    assert WITH_REST.parse_files(words) == ({"--quiet": [""]}, files)
+
+
 def test_an_unexpected_argument_is_refused() -> None:
     assert mistake(PLAIN, "x") == "kproto plain: unexpected argument 'x': this command takes options only"
     assert mistake(PLAIN, "--", "x") == "kproto plain: unexpected argument 'x': this command takes options only"

@@ -222,6 +222,13 @@ class TestKproto:
     def test_each_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
         assert error_line(capsys, *words) == line
 
+    def test_standard_input_that_is_closed_cannot_be_read(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sys.stdin", None)
+        assert cli.main(["audit", "-"]) == 2
+        assert capsys.readouterr().err == "kproto audit: can't read '-': Bad file descriptor\n"
+
     @pytest.mark.parametrize("word", ["-V", "--version"])
     def test_version_prints_the_package_version(self, capsys: pytest.CaptureFixture[str], word: str) -> None:
         assert cli.main([word]) == 0

@@ -10,7 +10,7 @@ from kproto.errors import CommandLineError, KprotoError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 HELP = ("-h", "--help")
 
@@ -66,11 +66,17 @@ class Command:
             CommandLineError: an unknown option, an option without its value, or an unexpected argument.
             HelpRequested: the options include ``--help``.
         """
+        given, rest, _ = self._parse(arguments)
+        return given, rest
+
+    def _parse(self, arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str], bool]:
+        """Return what `parse` returns, and whether ``--`` has ended the options."""
         given: dict[str, list[str]] = {}
-        rest = list(arguments)
+        rest, has_ended = list(arguments), False
         while rest and rest[0].startswith("-") and rest[0] != "-":
             word = rest.pop(0)
             if word == "--":
+                has_ended = True
                 break
             if word in HELP:
                 raise HelpRequested(self.help())
@@ -89,7 +95,7 @@ class Command:
         if rest and not self.rest:
             takes = "options only" if self.options else "no arguments"
             raise self.error(f"unexpected argument {rest[0]!r}: this command takes {takes}")
-        return given, rest
+        return given, rest, has_ended
 
     def parse_files(self, arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
         """Return the same if the options may stand before, between and after the arguments, which are files.
@@ -98,14 +104,14 @@ class Command:
             CommandLineError: as `parse`.
             HelpRequested: as `parse`.
         """
-        given, rest = self.parse(arguments)
-        files = []
-        while rest:
+        given, rest, has_ended = self._parse(arguments)
+        files: list[str] = []
+        while rest and not has_ended:
             files.append(rest[0])
-            more, rest = self.parse(rest[1:])
+            more, rest, has_ended = self._parse(rest[1:])
             for name, values in more.items():
                 given[name] = given.get(name, []) + values if self.options[name].repeats else values
-        return given, files
+        return given, files + rest
 
     def error(self, text: str) -> CommandLineError:
         """Return an error that names this subcommand."""
@@ -118,6 +124,12 @@ class Command:
                 f"no option {name!r}: {_suggestion(name, self.options)} (kproto {self.name} --help lists all)"
             )
         return option
+
+
+def last(given: Mapping[str, Sequence[str]], name: str) -> str | None:
+    """Return the last value of an option; None: it was not given."""
+    values = given.get(name)
+    return values[-1] if values else None
 
 
 def subcommand(

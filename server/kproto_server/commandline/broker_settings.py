@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from kproto.errors import CommandLineError
+from kproto_server.commandline.arguments import last
 from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
@@ -157,12 +158,6 @@ def _read_properties(command: Command, path: str) -> dict[str, str]:
     except UnicodeDecodeError:
         raise command.error(f"--config: {path!r} is not a text file in UTF-8") from None
     return checked(command, f"--config {path}", lambda: read_properties(text))
-
-
-def last(given: Given, name: str) -> str | None:
-    """Return the last value of an option; None: it was not given."""
-    values = given.get(name)
-    return values[-1] if values else None
 
 
 def checked(command: Command, name: str, read: Callable[[], T]) -> T:

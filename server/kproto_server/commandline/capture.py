@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kproto.output_file import completed
-from kproto_server.commandline.broker_settings import last
+from kproto_server.commandline.arguments import last
 from kproto_server.commandline.commands import CAPTURE
 from kproto_server.commandline.output import write
 from kproto_server.commandline.replay import read_capture

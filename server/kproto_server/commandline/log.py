@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline.arguments import Command, Option, subcommand, whole_number
+from kproto_server.commandline.arguments import Command, Option, last, subcommand, whole_number
 from kproto_server.commandline.jobs import REPORT, RETENTION, WATCH, run_job
 from kproto_server.commandline.output import discard, write
 
@@ -116,7 +116,7 @@ def log(arguments: Sequence[str]) -> int:
 
 def _dump(arguments: Sequence[str]) -> int:
     given, path = _parse(DUMP, arguments)
-    form = _last(given, "--format") or "text"
+    form = last(given, "--format") or "text"
     partition = _number(DUMP, given, "--partition", 0)
 
     from kproto_server.inspect.directory import find_logs
@@ -165,9 +165,9 @@ def _verify_logs(logs: list[PartitionDirectory], partitions: int | None) -> None
 
 def _export(arguments: Sequence[str]) -> int:
     given, path = _parse(EXPORT, arguments)
-    table = _last(given, "--table") or "commits"
+    table = last(given, "--table") or "commits"
     partition = _number(EXPORT, given, "--partition", 0)
-    output = _last(given, "--output")
+    output = last(given, "--output")
     try:
         from kproto_server.inspect import export
     except ModuleNotFoundError as error:
@@ -189,7 +189,7 @@ def _export(arguments: Sequence[str]) -> int:
 
 def _collect(arguments: Sequence[str]) -> int:
     given, path = _parse(COLLECT, arguments)
-    destination = _last(given, "--to")
+    destination = last(given, "--to")
     if destination is None:
         raise COLLECT.error("no directory for the copy given: write --to DIRECTORY")
 
@@ -245,20 +245,14 @@ def _exit_code(command: Command, act: Callable[[], None]) -> int:
 
 def _parse(command: Command, arguments: Sequence[str]) -> tuple[Given, str]:
     """Parse options before and after the one directory."""
-    given, rest = command.parse(arguments)
+    given, rest = command.parse_files(arguments)
     if not rest:
         raise command.error(f"no log given: write kproto {command.name} DIR")
-    more, rest_behind = command.parse(rest[1:])
-    if rest_behind:
-        raise command.error(f"unexpected argument {rest_behind[0]!r}: give one directory")
-    return {**given, **more}, rest[0]
-
-
-def _last(given: Given, name: str) -> str | None:
-    values = given.get(name)
-    return values[-1] if values else None
+    if rest[1:]:
+        raise command.error(f"unexpected argument {rest[1]!r}: give one directory")
+    return given, rest[0]
 
 
 def _number(command: Command, given: Given, name: str, least: int) -> int | None:
-    text = _last(given, name)
+    text = last(given, name)
     return None if text is None else whole_number(command, name, text, least, PARTITION_MAX)

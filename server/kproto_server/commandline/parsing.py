@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from kproto import output_file
-from kproto_server.commandline.arguments import Command, whole_number
-from kproto_server.commandline.broker_settings import Configuration, checked, configuration, last
+from kproto_server.commandline.arguments import Command, last, whole_number
+from kproto_server.commandline.broker_settings import Configuration, checked, configuration
 from kproto_server.commandline.commands import AUDIT, FAULT_OPTIONS, PROXY, REPORT_OPTIONS, RUN, SECURITY_OPTIONS, SERVE
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, LOG_LEVELS, PORT_MAX, STANDARD_OUTPUT
 

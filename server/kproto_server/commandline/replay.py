@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from kproto import output_file
 from kproto_server.capture.packet_files import BadCapture
 from kproto_server.capture.writer import CaptureFile
-from kproto_server.commandline.arguments import whole_number
-from kproto_server.commandline.broker_settings import last
+from kproto_server.commandline.arguments import last, whole_number
 from kproto_server.commandline.commands import DIFF, REPLAY
 from kproto_server.commandline.output import write
 from kproto_server.commandline.parsing import address
 from kproto_server.commandline.source_files import opened
+from kproto_server.network.descriptors import raise_limit
 from kproto_server.replay.comparing import Comparison, Responses
 from kproto_server.replay.conversations import read
 from kproto_server.replay.replaying import CannotReplay, Replay
@@ -56,6 +56,7 @@ def replay(words: Sequence[str]) -> int:
     target = address(REPLAY, "the broker", broker, "HOST:PORT")
     timeout_s = whole_number(REPLAY, "--timeout", last(given, "--timeout") or str(TIMEOUT_S), 1, TIMEOUT_MAX_S)
     report = _report_file(REPLAY, given)
+    raise_limit()
     with _capture(given) as capture:
         found = Replay(target, timeout_s=timeout_s, capture=capture)
         try:

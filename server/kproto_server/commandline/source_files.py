@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
 import sys
 import zlib
 from contextlib import contextmanager
@@ -28,6 +30,8 @@ def opened(path: str, advance: Callable[[int], None]) -> Iterator[io.BufferedRea
         OSError: it cannot be read; also while reading, if a compressed file is damaged.
     """
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         yield cast("io.BufferedReader", sys.stdin.buffer)
         return
     with open(path, "rb", buffering=0) as raw:
