@@ -23,8 +23,9 @@ from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.deferred import at_once
 from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.log_manager.retention_task import retention_config
-from kproto_server.partition_log.lookup import lookup_budget, record_at
-from kproto_server.partition_log.partition_data import PartitionData
+from kproto_server.partition_log.decoding import DecodingBudget
+from kproto_server.partition_log.lookup import BATCHES_OF_RECORD, lookup_budget, record_at
+from kproto_server.partition_log.partition_data import COMPARED_BATCHES, PartitionData
 from kproto_server.partition_log.producers import BatchMetadata
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction
@@ -95,7 +96,7 @@ def test_reads_equal_those_of_memory(
     for data in (stored, again):
         assert (data.start_offset, data.next_offset) == (memory.start_offset, memory.next_offset)
         assert data.read(offset, limit, min_one_batch=True) == memory.read(offset, limit, min_one_batch=True)
-        assert data.batch_at_time(limit * 5) == memory.batch_at_time(limit * 5)
+        assert at_once(data.batch_at_time(limit * 5)) == at_once(memory.batch_at_time(limit * 5))
         assert data.epoch_at(offset) == memory.epoch_at(offset)
         assert data.size_bytes == memory.size_bytes
 
@@ -270,6 +271,16 @@ def test_timestamps_of_deleted_records_do_not_count(is_stored: bool) -> None:
         again, _ = opened(disk, 10_000)
         data = StoredData(again.logs["t", 0], ImmediateWriter(again), 2)
     assert [looked_up(data, time) for time in (5, 20, 21, None)] == [2, 3, None, 3]
+
+
+def test_a_time_after_all_records_is_looked_up_in_slices() -> None:
+    """The usual question of `offsetsForTimes`: what came since then? Nothing is decoded."""
+    data = PartitionData()
+    for _ in range(3 * COMPARED_BATCHES):
+        data.append(b"", 0, 5, 0)
+    budget = DecodingBudget(1, 1, COMPARED_BATCHES // BATCHES_OF_RECORD)
+    assert len(list(record_at(data, 6, range(data.next_offset), budget))) == 3
+    assert not budget.is_used_up
 
 
 def test_a_damaged_batch_is_an_error_of_the_file() -> None:

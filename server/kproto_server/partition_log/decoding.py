@@ -49,6 +49,10 @@ class DecodingBudget:
         self.content_left_bytes -= content_bytes
         self._slice_left -= records + content_bytes // BYTES_OF_RECORD
 
+    def take_time(self, records: int) -> None:
+        """Count the time of so many records for the slice; more of it may pass."""
+        self._slice_left -= records
+
     def ends_slice(self) -> bool:
         """Return whether other connections have to be served before more is decoded; a new slice begins then."""
         if self._slice_left > 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto.records.batches import read_batches
@@ -27,6 +26,10 @@ def lookup_budget() -> DecodingBudget:
     return DecodingBudget(DECODED_RECORDS_MAX, DECODED_CONTENT_MAX_BYTES, SLICE_RECORDS)
 
 
+BATCHES_OF_RECORD = 100
+"""So many comparisons with the timestamps of batches take the time of a record."""
+
+
 def record_at(
     data: PartitionData, timestamp: int | None, offsets: range, budget: DecodingBudget
 ) -> Generator[None, None, Record | None]:
@@ -43,8 +46,11 @@ def record_at(
     greatest: Record | None = None
     next_offset = offsets.start
     while next_offset < offsets.stop and not budget.is_used_up:
-        find = data.batch_of_greatest_timestamp if timestamp is None else partial(data.batch_at_time, timestamp)
-        batch = next(read_batches(find(next_offset) or b""), None)
+        if timestamp is None:
+            encoded = data.batch_of_greatest_timestamp(next_offset)
+        else:
+            encoded = yield from _batch_at_time(data, timestamp, next_offset, budget)
+        batch = next(read_batches(encoded or b""), None)
         if batch is None:
             break
         next_offset, is_whole = batch.last_offset + 1, True
@@ -65,3 +71,19 @@ def record_at(
         if greatest is not None and is_whole:
             break
     return greatest
+
+
+def _batch_at_time(
+    data: PartitionData, timestamp: int, offset: int, budget: DecodingBudget
+) -> Generator[None, None, bytes | None]:
+    """As `PartitionData.batch_at_time`; yields between slices."""
+    steps = data.batch_at_time(timestamp, offset)
+    while True:
+        try:
+            compared = next(steps)
+        except StopIteration as end:
+            batch: bytes | None = end.value
+            return batch
+        budget.take_time(compared // BATCHES_OF_RECORD)
+        if budget.ends_slice():
+            yield

@@ -22,7 +22,7 @@ from kproto_server.partition_log.producers import BatchMetadata, ProducerStates,
 from kproto_server.partition_log.transactions import TransactionIndex, read_marker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
 NO_TIMESTAMP = -1
 PRODUCER_HEADER = header_struct(
@@ -32,6 +32,8 @@ _PLACE = header_struct("base_offset", "batch_length", "partition_leader_epoch")
 """What a batch begins with; its offset and its epoch are the log's."""
 INDEX_INTERVAL_BYTES = 4096
 """`index.interval.bytes`."""
+COMPARED_BATCHES = 10_000
+"""Batches whose timestamps are compared in one step: 0.2 ms."""
 TIMES_MAX = 64
 """Times that are noted of a partition; of more, every second one is dropped, and the batches before it expire later."""
 DROPPED_MAX = 1024
@@ -259,12 +261,21 @@ class PartitionData:
                 return self._last_offsets[index] + 1
         return self.next_offset
 
-    def batch_at_time(self, timestamp: int, offset: int = 0) -> bytes | None:
-        """Return the first batch with a record of this timestamp or a later one, from the batch with an offset on."""
-        for index in range(self._first_readable(offset), len(self._sizes)):
-            if self._max_timestamps[index] >= timestamp:
+    def batch_at_time(self, timestamp: int, offset: int = 0) -> Generator[int, None, bytes | None]:
+        """Return the first batch with a record of this timestamp or a later one, from the batch with an offset on.
+
+        Yields the number of batches after so many that have none.
+        """
+        while True:
+            index = self._first_readable(offset)
+            timestamps = self._max_timestamps[index : index + COMPARED_BATCHES]
+            if not timestamps:
+                return None
+            if max(timestamps) >= timestamp:
+                index += next(number for number, one in enumerate(timestamps) if one >= timestamp)
                 return self._read_batches(index, index + 1)
-        return None
+            offset = self._last_offsets[index + len(timestamps) - 1] + 1
+            yield len(timestamps)
 
     def batch_of_greatest_timestamp(self, offset: int = 0) -> bytes | None:
         """Return the first batch with the greatest timestamp of the partition, from the batch with an offset on."""
