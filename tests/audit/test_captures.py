@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto.messages.k01_fetch import FetchRequest, ReplicaState
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kproto.messages.k03_metadata import MetadataRequest, MetadataResponse
 from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kproto.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 from kproto_server.audit.sources import Sources
 from kproto_server.capture.packet_files import Packet
 from kproto_server.capture.writer import CapturedConnection, endpoint
@@ -99,6 +101,36 @@ class TestWhatIsCounted:
         sources = read(captured(tmp_path, follower, old_follower, conversation))
         assert only_client(sources).requests == ALL_REQUESTS
         assert sources.broker_request_count == 4
+
+    def test_brokers_may_authenticate_first(self, tmp_path: Path) -> None:
+        """With SASL_PLAINTEXT between brokers; the requests of a fetcher counted as those of a client."""
+
+        def follower(connection: CapturedConnection) -> None:
+            connection.sent(asked(SOFTWARE, 3, 1))
+            connection.received(response(OFFERED, 3, 1))
+            connection.sent(asked(SaslHandshakeRequest(mechanism="PLAIN"), 1, 2))
+            connection.sent(asked(SaslAuthenticateRequest(auth_bytes=b"\0broker\0secret"), 2, 3))
+            connection.sent(asked(FetchRequest(replica_id=2, max_wait_ms=1, min_bytes=1, topics=()), 11, 4))
+
+        sources = read(captured(tmp_path, follower, conversation))
+        assert only_client(sources).requests == ALL_REQUESTS
+        assert sources.broker_request_count == 4
+
+    def test_the_first_fetch_of_a_broker_may_be_large(self, tmp_path: Path) -> None:
+        """From v15 on the replica id is at its end, behind what is kept of a request."""
+
+        def follower(connection: CapturedConnection) -> None:
+            partitions = tuple(
+                FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1) for number in range(5000)
+            )
+            state = ReplicaState(replica_id=2, replica_epoch=1)
+            for number, topics in enumerate(((FetchTopic(topic_id=bytes(16), partitions=partitions),), ()), 1):
+                request = FetchRequest(max_wait_ms=1, min_bytes=1, topics=topics, replica_state=state)
+                connection.sent(asked(request, 15, number))
+
+        sources = read(captured(tmp_path, follower, conversation))
+        assert only_client(sources).requests == ALL_REQUESTS
+        assert sources.broker_request_count == 2
 
     def test_other_protocols_are_not_read_and_tls_is_counted(self, tmp_path: Path) -> None:
         def ssh(connection: CapturedConnection) -> None:

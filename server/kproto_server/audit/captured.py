@@ -58,8 +58,9 @@ class _Conversation(Exchanges):
         self._count += 1
         key, version = header.api_key, header.api_version
         if self._is_brokers is None:
-            is_brokers = is_of_broker(key, version, _replica_id(header, frame))
-            if is_brokers or shows_sender(key, version):
+            replica_id = _replica_id(header, frame)
+            is_brokers = is_of_broker(key, version, NO_REPLICA if replica_id is None else replica_id)
+            if is_brokers or (replica_id is not None and shows_sender(key, version)):
                 self._is_brokers = is_brokers
 
     def offered(self, served: dict[int, tuple[int, int]]) -> None:
@@ -81,14 +82,15 @@ class _Conversation(Exchanges):
         self._captured.request_count += self._count
 
 
-def _replica_id(header: ReceivedHeader, frame: bytes) -> int:
-    """Return the id of the follower that sent a request; `NO_REPLICA` if none shows."""
+def _replica_id(header: ReceivedHeader, frame: bytes) -> int | None:
+    """Return the id of the follower that sent a request; `NO_REPLICA` if none did; None if that cannot be read: the
+    first Fetch of a follower may be larger than what is kept of a request."""
     key, version, position = header.api_key, header.api_version, header.body_position
     if key == FETCH and version >= TAGGED_REPLICA:
         try:
             request, _ = registry.codec(key, version).decode_request(frame, position, ELEMENTS_MAX)
         except (ProtocolError, *FAILURES):
-            return NO_REPLICA
+            return None
         replica_id: int = request.replica_state.replica_id
         return replica_id
     if key in (FETCH, LIST_OFFSETS) or (key == OFFSET_FOR_LEADER_EPOCH and version >= NAMES_REPLICA):

@@ -12,6 +12,8 @@ AssignReplicasToDirs and UpdateRaftVoter, which kproto does not have: on the con
 ADD_PARTITIONS_TO_TXN, BROKERS_ADD_PARTITIONS = 24, 4
 """From this version on only brokers send AddPartitionsToTxn (KIP-890)."""
 API_VERSIONS = 18
+BEGINNINGS = frozenset({17, API_VERSIONS, 36})
+"""SaslHandshake, ApiVersions and SaslAuthenticate: a connection of a broker may begin with them, too."""
 OFFSET_FOR_LEADER_EPOCH, NAMES_REPLICA = 23, 3
 """From this version on OffsetForLeaderEpoch has the id of a follower. Followers of 0.11 to 2.2 begin with it."""
 
@@ -32,4 +34,4 @@ def shows_sender(api_key: int, api_version: int) -> bool:
     """Return whether a request that is not of brokers is of a client; else brokers and clients send it alike."""
     if api_key == OFFSET_FOR_LEADER_EPOCH:
         return api_version >= NAMES_REPLICA
-    return api_key != API_VERSIONS
+    return api_key not in BEGINNINGS
