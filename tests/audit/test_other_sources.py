@@ -63,9 +63,11 @@ def test_counts_of_deprecated_requests_would_break(tmp_path: Path) -> None:
 
 
 def test_counts_that_jmx_tool_writes_would_break(tmp_path: Path) -> None:
+    """With rates, and with the two attributes that it adds unless it is given the names of attributes."""
     written = FIXTURES / "metrics/3.9.2.properties"
     path = tmp_path / "jmx.properties"
-    path.write_text(written.read_text() + written.read_text().replace(":Count=2", ":OneMinuteRate=0.4"))
+    others = (":OneMinuteRate=0.4", ":EventType=requests", ":RateUnit=SECONDS")
+    path.write_text("".join(written.read_text().replace(":Count=2", other) for other in (":Count=2", *others)))
     report = audited(tmp_path, str(path), "--target", "4.0")
     assert [(row["software_name"], row["api"], row["api_version"], row["count"]) for row in report["breaks"]] == [
         ("old-client", "ListOffsets", 0, 2)

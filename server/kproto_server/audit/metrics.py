@@ -29,7 +29,7 @@ LINE_MAX = 1024 * 1024
 BEGINNINGS = (b"# HELP", b"# TYPE")
 
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)\{(.*)\}\s+([0-9.eE+-]+)(?:\s+[0-9.]+)?\s*$")
-_MBEAN = re.compile(r"kafka\.network:type=RequestMetrics,(.*):(\w+)=([0-9.eE+-]+)\s*$")
+_MBEAN = re.compile(r"kafka\.network:type=RequestMetrics,(.*):(\w+)=(.*?)\s*$")
 _PROPERTY = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[^,]*)')
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _KEYS = {name.lower(): key for key, name in APIS.items()} | {"listoffset": 2}
