@@ -34,6 +34,7 @@ from kproto_server.observation import observe
 from kproto_server.observation.observe import Observations, shortened
 from kproto_server.observation.request_log import SIZE_MAX_BYTES, RequestLog
 from kproto_server.partition_log import fetch_sessions
+from kproto_server.partition_log.fetch_sessions import EVICTION_MS, FetchSession, FetchSessionCache, RequestedPartition
 from kproto_server.partition_log.producers import BatchMetadata
 from kproto_server.requests.context import ConnectionInfo
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
@@ -252,6 +253,43 @@ def test_fetch_sessions_have_few_partitions_together(monkeypatch: pytest.MonkeyP
     for session_id in opened[1:3]:
         assert ask(state, fetch(range(1), session_id, -1), 7).error_code == 0
     assert cache.partition_count == 40
+
+
+def requested(indexes: range) -> list[RequestedPartition]:
+    (topic,) = fetch(indexes).topics
+    return [RequestedPartition("t", bytes(16), partition) for partition in topic.partitions]
+
+
+def test_unused_fetch_sessions_make_room_for_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Consumers that were killed leave their sessions: no other consumer ever got one."""
+    monkeypatch.setattr(fetch_sessions, "PARTITIONS_MAX", 100)
+    cache = FetchSessionCache(10, iter(range(1, 100)).__next__)
+
+    def opens(indexes: range, now_ms: int) -> FetchSession | None:
+        return cache.open(requested(indexes), now_ms, by_topic_id=False)
+
+    assert all([opens(range(50), 0), opens(range(50), 0)])
+    assert opens(range(60), EVICTION_MS) is None
+    session = opens(range(60), EVICTION_MS + 1)
+    assert session is not None
+    assert (len(cache), cache.partition_count) == (1, 60), "both had to go"
+    assert opens(range(40), EVICTION_MS + 1)
+    assert cache.update(session, requested(range(60)), ()), "offsets that move are no new partitions"
+    assert not cache.update(session, requested(range(61)), ())
+    session = opens(range(60), EVICTION_MS + 2)
+    assert session is not None
+    session.last_used_ms = 2 * EVICTION_MS + 2
+    assert cache.update(session, requested(range(61)), ()), "the other one is unused"
+    assert (len(cache), cache.partition_count) == (1, 61)
+
+
+def test_fetch_sessions_in_use_are_not_evicted() -> None:
+    cache = FetchSessionCache(1, iter(range(1, 100)).__next__)
+    session = cache.open(requested(range(1)), 0, by_topic_id=False)
+    assert session is not None
+    for now_ms in range(0, 10 * EVICTION_MS, EVICTION_MS):
+        assert cache.resume(session.session_id, session.epoch, now_ms, by_topic_id=False) is session
+        assert cache.open(requested(range(5)), now_ms, by_topic_id=False) is None
 
 
 def test_topics_have_few_partitions_together(monkeypatch: pytest.MonkeyPatch) -> None:

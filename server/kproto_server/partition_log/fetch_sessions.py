@@ -101,6 +101,9 @@ class FetchSession:
     def __len__(self) -> int:
         return len(self._partitions)
 
+    def __contains__(self, key: PartitionKey) -> bool:
+        return key in self._partitions
+
     def requested(self) -> Iterator[RequestedPartition]:
         """Yield the partitions in the order in which they are read."""
         return (cached.requested for cached in self._partitions.values())
@@ -166,8 +169,11 @@ class FetchSessionCache:
     ) -> bool:
         """Apply the changes of a request; return False and close the session if there would be too many partitions."""
         if self._partition_count + len(requested) > PARTITIONS_MAX:
-            self.close(session.session_id)
-            return False
+            new = sum(partition.key not in session for partition in requested)
+            while self._partition_count + new > PARTITIONS_MAX:
+                if not self._evict(session.last_used_ms):
+                    self.close(session.session_id)
+                    return False
         before = len(session)
         session.update(requested, forgotten)
         self._partition_count += len(session) - before
@@ -175,10 +181,9 @@ class FetchSessionCache:
 
     def open(self, requested: Sequence[RequestedPartition], now_ms: int, *, by_topic_id: bool) -> FetchSession | None:
         """Return a new session for the partitions of a full request; None if the cache is full."""
-        if self._partition_count + len(requested) > PARTITIONS_MAX:
-            return None
-        if len(self._by_id) >= self._slots and not self._evict(now_ms):
-            return None
+        while len(self._by_id) >= self._slots or self._partition_count + len(requested) > PARTITIONS_MAX:
+            if not self._evict(now_ms):
+                return None
         session_id = self._random_id()
         while session_id == NO_SESSION or session_id in self._by_id:
             session_id = self._random_id()
