@@ -29,6 +29,7 @@ from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server import Broker
+from kproto_server.network import nodes
 from kproto_server.network.nodes import FORMER_PORTS_MAX
 from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
@@ -84,6 +85,19 @@ def test_stopped_nodes_are_started() -> None:
             with connect(broker) as client:
                 assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
             broker.stop_node(3)
+
+
+def test_a_reset_without_free_ports_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise OSError("no free ports")
+
+    with Broker.running() as broker:
+        broker.cluster.network(latency_ms=1)
+        before = broker.run(lambda server: server.nodes.network_of(1))
+        monkeypatch.setattr(nodes, "reserve_all", refuse)
+        with pytest.raises(OSError, match="no free ports"):
+            broker.reset(new_ports=True)
+        assert broker.run(lambda server: server.nodes.network_of(1)) == before
 
 
 @pytest.mark.parametrize("clock", ["real", "manual", "auto", "scaled:100"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import anyio
@@ -81,6 +82,14 @@ def restore_on_a_failed_disk(_: Broker) -> None:
         broker.restore(snapshot)
 
 
+def reset_on_a_failed_disk(_: Broker) -> None:
+    with tempfile.TemporaryDirectory() as folder, Broker.running(data=folder) as broker:
+        commit(broker)
+        (Path(folder) / "kproto.recovery").unlink(missing_ok=True)
+        (Path(folder) / "kproto.recovery").mkdir()
+        broker.reset()
+
+
 def requests_of_a_broker_without_log(_: Broker) -> None:
     with Broker.running(requests_kept=0) as broker:
         broker.requests.where()
@@ -127,6 +136,7 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
         ("BrokerControls.snapshot", UsageError, snapshot_while_groups_are_loaded),
         ("BrokerControls.restore", UsageError, lambda broker: broker.restore(snapshot_of(kafka_version="2.0"))),
         ("BrokerControls.restore", LogError, restore_on_a_failed_disk),
+        ("BrokerControls.reset", LogError, reset_on_a_failed_disk),
         ("BrokerControls.stop_node", UsageError, lambda broker: broker.stop_node(2)),
         ("BrokerControls.start_node", UsageError, lambda broker: broker.start_node(2)),
     ),

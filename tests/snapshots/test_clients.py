@@ -344,6 +344,17 @@ def test_deleted_records_that_a_data_directory_cannot_delete_are_reported(tmp_pa
             broker.restore(snapshot)
 
 
+def test_topics_that_a_data_directory_does_not_take_are_reported(tmp_path: Path) -> None:
+    with Broker.running(settings=SETTINGS) as other:
+        create(other, "orders")
+        snapshot = other.snapshot()
+    with Broker.running(settings=SETTINGS, data=str(tmp_path)) as broker:
+        (tmp_path / "topics.json").unlink(missing_ok=True)
+        (tmp_path / "topics.json").mkdir()
+        with pytest.raises(LogError):
+            broker.restore(snapshot)
+
+
 def test_another_version_and_other_nodes_are_refused() -> None:
     def taken(**options: Any) -> BrokerSnapshot:
         with Broker.running(**options) as broker:

@@ -78,6 +78,9 @@ class BrokerControls:
         A client from before that connects again and begins with a JoinGroup without a member id cannot be
         distinguished from a new client. With ``new_ports`` it finds no broker: the nodes listen on other ports, which
         `bootstrap_servers` has.
+
+        Raises:
+            LogError: the logs in the data directory can't be removed; connections, topics and groups are gone.
         """
         self.run(lambda server: server.reset(new_ports=new_ports))
 

@@ -90,13 +90,13 @@ class Nodes:
         ``new_ports``: nodes listen on other ports afterwards.
 
         Raises:
-            OSError: there are no free ports.
+            OSError: there are no free ports; nothing has happened.
         """
+        nodes = self._state.cluster.nodes
+        sockets = self._new_sockets(nodes) if new_ports else {}
         self.set_network(None)
         if self.disks is not None:
             self.disks.clear()
-        nodes = self._state.cluster.nodes
-        sockets = self._new_sockets(nodes) if new_ports else {}
         for node_id in nodes:
             self.start(node_id)
             self.listeners[node_id].close_connections()

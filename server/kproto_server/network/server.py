@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from kproto.errors import LogError
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.deferred import UNKNOWN
 from kproto_server.network.accepting import Acceptor
@@ -233,12 +234,16 @@ class Server:
 
         Raises:
             OSError: there are no free ports; nothing has happened.
+            LogError: the logs in the data directory can't be removed; connections, topics and groups are gone.
         """
         self.nodes.restart(new_ports=new_ports)
         self.drain()
         self.state.reset()
         if self._persistence is not None:
-            self._persistence.reset()
+            try:
+                self._persistence.reset()
+            except OSError as error:
+                raise LogError(f"the logs can't be removed: {error}") from None
         self.observations.reset()
         if self.request_log is not None:
             self.request_log.clear()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.errors import LogError
+from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.snapshots.snapshot import take
 
 if TYPE_CHECKING:
@@ -31,7 +33,10 @@ def restore(server: Server, snapshot: BrokerSnapshot, *, new_ports: bool = False
     """
     snapshot.check(server.state)
     server.reset(new_ports=new_ports, now_ms=snapshot.now_ms)
-    snapshot.restore(server.state, server.drain)
+    try:
+        snapshot.restore(server.state, server.drain)
+    except TopicsNotStored as error:
+        raise LogError(str(error)) from None
     for node_id in list(server.nodes.listeners):
         if node_id not in snapshot.running:
             server.nodes.stop(node_id)
