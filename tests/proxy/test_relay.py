@@ -21,7 +21,7 @@ from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.network.tls import TlsSocket
 from kproto_server.proxy.cutting import PENDING_MAX
 from kproto_server.proxy.faults import ProxyRules
-from kproto_server.proxy.relay import READ_MAX_BYTES, Relay
+from kproto_server.proxy.relay import READ_MAX_BYTES, TURN_BYTES, Relay
 from kproto_server.proxy.sockets import begin_tls
 from kproto_server.proxy.upstream import tls_context
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -212,6 +212,25 @@ async def test_requests_without_responses_stop_the_client() -> None:
         may_respond.set()
         assert await received(ends.client, count * len(response)) == response * count
         assert not ends.exchanges.pending
+
+
+async def test_one_turn_looks_at_a_part_of_what_a_client_has_sent() -> None:
+    """Other connections are served meanwhile, and the limit on requests without a response holds."""
+    request = asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 1)
+    near_client, far_client = socket.socketpair()
+    near_broker, far_broker = socket.socketpair()
+    exchanges = new_exchanges()
+    with near_client, far_client, near_broker, far_broker:
+        for sock in (near_client, near_broker):
+            sock.setblocking(False)
+        broker = trio.SocketStream(trio.socket.from_stdlib_socket(far_broker))
+        relay = Relay(near_client, near_broker, exchanges, received=request * (READ_MAX_BYTES // len(request)))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relay.run)
+            await received(broker, PENDING_MAX * len(request))
+            await all_blocked()
+            assert PENDING_MAX <= len(exchanges.pending) <= PENDING_MAX + TURN_BYTES // len(request)
+            nursery.cancel_scope.cancel()
 
 
 async def test_the_last_requests_of_a_client_that_ends_arrive(tls: Tls) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 READ_MAX_BYTES = 1024 * 1024
 """Bytes of one read: more for a connection whose last read was full."""
+TURN_BYTES = 64 * 1024
+"""Bytes of requests that are looked at in one turn of the event loop: 500 small ones take 25 ms."""
 LAST_REQUESTS_S = 30.0
 """How long a broker may take for the requests of a client that has ended."""
 
@@ -89,12 +91,15 @@ class Relay:
             size = self._next_size(data, size)
             if self._captured is not None:
                 self._captured.sent(data)
-            if not await self._pass_on(exchanges.requests.feed(data)):
-                if self.close_reason is not None:
-                    scope.cancel()
-                return  # the other task reads the broker's last responses, and its end
-            while len(exchanges.pending) >= PENDING_MAX:
-                await self._next_progress()
+            for at in range(0, len(data), TURN_BYTES):
+                if at:
+                    await trio.lowlevel.checkpoint()
+                if not await self._pass_on(exchanges.requests.feed(data[at : at + TURN_BYTES])):
+                    if self.close_reason is not None:
+                        scope.cancel()
+                    return  # the other task reads the broker's last responses, and its end
+                while len(exchanges.pending) >= PENDING_MAX:
+                    await self._next_progress()
         self.has_client_ended = True
         with suppress(OSError):  # the broker reads what was sent, then the end: closing the socket could lose requests
             # Not SSLSocket's own method, which would end reading, too.
