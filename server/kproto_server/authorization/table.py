@@ -27,7 +27,9 @@ from kproto_server.authorization.checks import (
     on_topics,
     on_transactional_id,
 )
+from kproto_server.authorization.hidden_topics import hides_topics
 from kproto_server.authorization.rights import Rights
+from kproto_server.authorization.visible_topics import describe_topic_partitions
 from kproto_server.connection.dispatcher import Endpoints
 from kproto_server.security.acls import Operation
 
@@ -42,12 +44,12 @@ DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRI
 CLUSTER_ACTION = Operation.CLUSTER_ACTION
 
 TABLE: dict[int, tuple[Check, ...]] = {
-    0: (closes_without_acks, topics.produce, on_topics(WRITE, None)),
-    1: (topics.fetch,),
-    2: (on_topics(DESCRIBE),),
-    3: (topics.metadata,),
-    8: (on_group(READ), on_topics(READ)),
-    9: (topics.offset_fetch,),
+    0: (hides_topics, closes_without_acks, topics.produce, on_topics(WRITE, None)),
+    1: (hides_topics, topics.fetch),
+    2: (hides_topics, on_topics(DESCRIBE)),
+    3: (hides_topics, topics.metadata),
+    8: (hides_topics, on_group(READ), on_topics(READ)),
+    9: (hides_topics, topics.offset_fetch),
     10: (other.find_coordinator,),
     11: (on_group(READ),),
     12: (on_group(READ),),
@@ -56,15 +58,15 @@ TABLE: dict[int, tuple[Check, ...]] = {
     15: (groups.described_groups("groups", "groups"),),
     16: (groups.list_groups,),
     19: (on_controller(topics.create_topics),),
-    20: (on_controller(topics.delete_topics),),
-    21: (on_topics(DELETE),),
+    20: (hides_topics, on_controller(topics.delete_topics)),
+    21: (hides_topics, on_topics(DELETE)),
     22: (topics.init_producer_id,),
     23: (other.offset_for_leader_epoch(on_topics(DESCRIBE)),),
-    24: (transactions.add_partitions_to_txn,),
+    24: (hides_topics, transactions.add_partitions_to_txn),
     25: (on_transactional_id(WRITE), on_group(READ)),
     26: (on_transactional_id(WRITE),),
     27: (transactions.write_txn_markers,),
-    28: (on_transactional_id(WRITE), on_group(READ), on_topics(READ)),
+    28: (hides_topics, on_transactional_id(WRITE), on_group(READ), on_topics(READ)),
     29: (other.readable_acls, on_cluster(DESCRIBE)),
     30: (other.readable_acls, on_cluster(ALTER)),
     31: (other.readable_acls, on_cluster(ALTER)),
@@ -95,7 +97,7 @@ TABLE: dict[int, tuple[Check, ...]] = {
     68: (on_group(READ, None), groups.subscription),
     69: (groups.described_groups("group_ids", "groups"),),
     74: (on_cluster(DESCRIBE_CONFIGS),),
-    75: (topics.describe_topic_partitions,),
+    75: (describe_topic_partitions,),
     76: (on_group(READ, None), groups.subscription),
     77: (groups.described_groups("group_ids", "groups"),),
     78: (on_group(READ, None),),

@@ -11,7 +11,6 @@ from kproto.messages.k03_metadata import MetadataRequestTopic, MetadataResponseT
 from kproto.messages.k09_offset_fetch import OffsetFetchResponseGroup
 from kproto.messages.k19_create_topics import CreatableTopicResult
 from kproto.messages.k20_delete_topics import DeletableTopicResult
-from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsResponseTopic
 from kproto.records.batch_header import MAGIC, MAGIC_POSITION, header_struct
 from kproto.records.partitioning import CLUSTER_METADATA_TOPIC
 from kproto_server.authorization.checks import _ANY, EVERYTHING, Asked, DeniedTopics, Perform, changed, parted, refused
@@ -20,7 +19,6 @@ from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.deferred import changed_array
 from kproto_server.faults.active_rules import known_request
 from kproto_server.faults.items import ErrorItems, empty_response, place_of
-from kproto_server.handlers import _operations
 from kproto_server.handlers._controller import MetadataTopicBehavior, duplicate_counts
 from kproto_server.partition_log.precheck import Finding, precheck
 from kproto_server.releases.release import VersionBehavior
@@ -28,8 +26,6 @@ from kproto_server.security.acls import Operation, ResourceType
 
 PRODUCER_OF = header_struct("producer_id")
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-REQUEST_ERRORS = (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Errors that all topics of a DescribeTopicPartitions request have."""
 NO_COUNT = -1
 
 
@@ -56,6 +52,16 @@ class TopicRightsBehavior(VersionBehavior):
     def deletes_by_cluster(self) -> bool:
         """Whether DELETE on the cluster is a right to delete all topics."""
         return self.is_kraft
+
+    @cached_property
+    def creates_by_topic(self) -> bool:
+        """Whether CREATE on a topic is a right to create it; before 2.0 only CREATE on the cluster is (KIP-277)."""
+        return self.at_least(2, 0)
+
+    @cached_property
+    def group_offsets_need(self) -> Operation:
+        """The operation on a group that OffsetFetch needs (KAFKA-5547; measured on 0.11.0.3 and 1.0.2)."""
+        return Operation.DESCRIBE if self.at_least(1, 0) else Operation.READ
 
     @cached_property
     def creation_message(self) -> str | None:
@@ -186,7 +192,10 @@ def _needs_create(asked: Asked, name: str) -> bool:
 
 
 def _may_create(asked: Asked, name: str) -> bool:
-    return asked.rights.on_cluster(Operation.CREATE) or asked.rights.on_topic(Operation.CREATE, name)
+    if asked.rights.on_cluster(Operation.CREATE):
+        return True
+    by_topic = asked.context.behavior(TopicRightsBehavior).creates_by_topic
+    return by_topic and asked.rights.on_topic(Operation.CREATE, name)
 
 
 def _with_operations(
@@ -224,49 +233,12 @@ def cluster_operations(asked: Asked, supported: int) -> int:
     return asked.rights.bits(supported, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def describe_topic_partitions(asked: Asked, perform: Perform) -> Any:
-    """Topics need DESCRIBE; all topics are those that the client may see."""
-    request, rights = asked.request, asked.rights
-    names = [one.name for one in request.topics]
-    wanted = names or asked.context.cluster.topics
-    hidden = {name for name in wanted if not rights.on_topic(Operation.DESCRIBE, name)}
-    hide(hidden, asked.context)
-
-    def finished(response: Any) -> Any:
-        if any(one.error_code in REQUEST_ERRORS for one in response.topics):
-            return response
-        topics = tuple(
-            one.replace(
-                topic_authorized_operations=rights.bits(one.topic_authorized_operations, ResourceType.TOPIC, one.name)
-            )
-            if one.topic_authorized_operations > 0
-            else one
-            for one in response.topics
-            if one.name not in hidden
-        )
-        first = request.cursor.topic_name if request.cursor else ""
-        denied = (_not_described(name) for name in sorted(hidden.intersection(names)) if name >= first)
-        return response.replace(topics=(*topics, *denied))
-
-    return changed(perform(request), finished)
-
-
-def _not_described(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """Return what a client receives of a topic that it names and may not see."""
-    return DescribeTopicPartitionsResponseTopic(
-        error_code=DENIED,
-        name=name,
-        topic_id=ZERO_UUID,
-        is_internal=False,
-        partitions=(),
-        topic_authorized_operations=_operations.NOT_REQUESTED,
-    )
-
-
 def create_topics(asked: Asked, perform: Perform) -> Any:
     """Topics need CREATE on themselves or on the cluster; their configs are shown with DESCRIBE_CONFIGS alone."""
     request, rights, context = asked.request, asked.rights, asked.context
     by_cluster = rights.on_cluster(Operation.CREATE)
+    if not (by_cluster or context.behavior(TopicRightsBehavior).creates_by_topic):
+        return refused(asked, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     refused_first = {*duplicate_counts(topic.name for topic in request.topics)}
     if context.behavior(MetadataTopicBehavior).cannot_be_created:
         refused_first.add(CLUSTER_METADATA_TOPIC)
@@ -358,7 +330,7 @@ def offset_fetch(asked: Asked, perform: Perform) -> Any:
     """Groups need DESCRIBE, topics, too: named ones have errors, others are not listed."""
     request, rights = asked.request, asked.rights
     if not request.groups:
-        if not rights.on_group(Operation.DESCRIBE, request.group_id):
+        if not rights.on_group(asked.context.behavior(TopicRightsBehavior).group_offsets_need, request.group_id):
             response = refused(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
             return response.replace(topics=tuple(map(_without_metadata, response.topics)))
         return _offsets(asked, perform(request), request)

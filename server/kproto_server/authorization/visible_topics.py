@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kproto.codes import ErrorCode
+from kproto.declaration import ZERO_UUID
+from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsResponseTopic
+from kproto_server.authorization.checks import changed
+from kproto_server.handlers import _operations
+from kproto_server.security.acls import Operation, ResourceType
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kproto_server.authorization.checks import Asked, Perform
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
     from kproto_server.requests.context import RequestContext
+
+REQUEST_ERRORS = (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR)
+"""Errors that all topics of a DescribeTopicPartitions request have."""
 
 
 class VisibleTopics:
@@ -42,3 +53,42 @@ def hide(topics: Collection[str], context: RequestContext) -> None:
     if topics:
         cluster: Any = VisibleTopics(context.cluster, topics)
         context.cluster = cluster
+
+
+def describe_topic_partitions(asked: Asked, perform: Perform) -> Any:
+    """Topics need DESCRIBE; all topics are those that the client may see."""
+    request, rights = asked.request, asked.rights
+    names = [one.name for one in request.topics]
+    wanted = names or asked.context.cluster.topics
+    hidden = {name for name in wanted if not rights.on_topic(Operation.DESCRIBE, name)}
+    hide(hidden, asked.context)
+
+    def finished(response: Any) -> Any:
+        if any(one.error_code in REQUEST_ERRORS for one in response.topics):
+            return response
+        topics = tuple(
+            one.replace(
+                topic_authorized_operations=rights.bits(one.topic_authorized_operations, ResourceType.TOPIC, one.name)
+            )
+            if one.topic_authorized_operations > 0
+            else one
+            for one in response.topics
+            if one.name not in hidden
+        )
+        first = request.cursor.topic_name if request.cursor else ""
+        denied = (_not_described(name) for name in sorted(hidden.intersection(names)) if name >= first)
+        return response.replace(topics=(*topics, *denied))
+
+    return changed(perform(request), finished)
+
+
+def _not_described(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """Return what a client receives of a topic that it names and may not see."""
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=False,
+        partitions=(),
+        topic_authorized_operations=_operations.NOT_REQUESTED,
+    )
