@@ -213,6 +213,7 @@ class ConsumerDelegate:
         partition = partition_of(target)
         catches_up = self._parallel is not None and self._parallel.cancel(partition)
         is_undecided = self._pending.cancel(partition)
+        self.delivery.forget([partition])
         self.positions.forget([partition])
         self.commits.drop_stored([partition])
         if is_undecided or catches_up or not self._seek_in_librdkafka(target):

@@ -325,6 +325,7 @@ class Delivery:
         """End the shortcuts after a change, unless all partitions are normal."""
         self.end_run()
         catches_up = self._parallel is not None and bool(self._parallel.catch_ups or self._parallel.is_busy)
+        catches_up = catches_up or bool(self._partition_ends)
         is_undecided = self._pending.exist or self._events.are_waiting or self._postponed is not None
         self._is_normal = not catches_up and not is_undecided
         self._note_straight()
@@ -338,7 +339,7 @@ class Delivery:
             self.straight_until = None if until == math.inf else until
 
     def forget(self, partitions: Iterable[PartitionKey]) -> None:
-        """Forget partitions that are revoked."""
+        """Forget partitions that are revoked or sought."""
         for partition in partitions:
             self._partition_ends.pop(partition, None)
 

@@ -171,7 +171,44 @@ def commits_with_order_by_key(kafka: KafkaFixture) -> None:
         assert read(consumer, end - 4) == list(range(5, end + 1))
 
 
+def ends_read(consumer: Consumer, count: int) -> dict[int | None, int | None]:
+    """Poll until so many partitions have ended; return their ends."""
+    ends: dict[int | None, int | None] = {}
+
+    def have_ended() -> bool:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is not None:
+            ends[message.partition()] = message.offset()
+        return len(ends) == count
+
+    wait_until(have_ended, f"the ends of {count} partitions")
+    return ends
+
+
+def each_partition_has_an_end(kafka: KafkaFixture) -> None:
+    """CK-61: also the last one of several, of which consumer 1 has found the ends while they caught up."""
+    topic, group = behind(kafka, 0, 30, partitions=3)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        assert ends_read(consumer, 3) == {0: 30, 1: 30, 2: 30}
+
+
+def a_seek_cancels_a_partition_end(kafka: KafkaFixture) -> None:
+    """CK-67: as in librdkafka, the end comes after the records from the sought position on."""
+    topic, group = behind(kafka, 0, 300)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        delegate = consumer._delegate
+        assert delegate is not None
+        wait_until(lambda: (consumer.poll(0), bool(delegate.delivery._partition_ends))[1], "the end of consumer 1")
+        consumer.seek(TopicPartition(topic, 0, 290))
+        assert [each.offset() for each in consumer.consume(11, LIMIT_S)] == list(range(290, 301))
+
+
 CASES: dict[str, Case] = cases(
+    each_partition_has_an_end,
+    a_seek_cancels_a_partition_end,
     normal_partitions_share,
     catch_up_keeps_its_share,
     a_batch_overfills_buffer1,
