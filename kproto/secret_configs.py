@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SECRET_CONFIGS: tuple[str, ...] = (".password", "ssl.key", ".jaas.config", ".secret", ".master.key")
+SECRET_CONFIGS: tuple[str, ...] = (".password", ".passphrase", "ssl.key", ".jaas.config", ".secret", ".master.key")
 """What their names have."""
 
 

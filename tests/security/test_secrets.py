@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import logging
 import signal
 import ssl
@@ -34,6 +35,7 @@ from kproto.messages import k51_alter_user_scram_credentials as k51
 from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.k36_sasl_authenticate import SaslAuthenticateRequest
+from kproto.secret_configs import is_secret_config
 from kproto_server.broker.broker import Broker
 from kproto_server.commandline.cli import main
 from kproto_server.control.operations import OPERATIONS
@@ -44,6 +46,7 @@ from kproto_server.security.oauth import TokenIssuer
 from tests.control.client import Client as HttpClient
 from tests.control.client import controlled
 from tests.control.test_operations import send_example
+from tests.fixture_files import FIXTURES
 from tests.network.raw_client import RawClient
 from tests.report.samples import report_of
 from tests.security.oauth_scripts import BEARER, message, now_s
@@ -360,3 +363,12 @@ def test_messages_show_no_secret() -> None:
     assert repr(SaslAuthenticateRequest(auth_bytes=plain(RIGHT))) == "SaslAuthenticateRequest(auth_bytes=<secret>)"
     shown = repr(k44.AlterableConfig(name="retention.ms", config_operation=0, value="7"))
     assert shown == "AlterableConfig(name='retention.ms', config_operation=0, value='7')"
+
+
+def test_the_passwords_of_all_releases_are_secrets() -> None:
+    """By the types of Kafka's settings. Certificates of authorities are public."""
+    settings = json.loads((FIXTURES / "broker-configs.json").read_text(encoding="utf-8"))["broker"]
+    passwords = {
+        name for name, releases in settings.items() for each in releases.values() if each and each[0] == "PASSWORD"
+    }
+    assert {name for name in passwords if not is_secret_config(name)} == {"ssl.truststore.certificates"}
