@@ -25,7 +25,7 @@ def check_writable(path: str) -> None:
         OSError: the file can't be written.
     """
     if not os.path.exists(path):
-        _with_partial(path, "", os.remove)
+        _with_partial(os.path.realpath(path) if os.path.islink(path) else path, "", os.remove)
     elif not _is_pipe(path):  # opening a pipe would wait for its reader
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
@@ -34,7 +34,7 @@ def write(path: str, text: str, *, is_private: bool = False) -> None:
     """Write a file in one rename; a pipe or a device is written in place. Only its owner reads a private file.
 
     Raises:
-        OSError: the file can't be written; a file of that name is unchanged.
+        OSError: the file can't be written. A file of that name is unchanged, unless it can't be replaced either.
     """
     if is_written_in_place(path):
         _write_in_place(path, text)
@@ -45,7 +45,7 @@ def write(path: str, text: str, *, is_private: bool = False) -> None:
     except OSError as error:
         if error.errno not in NOT_REPLACEABLE or not os.path.exists(target):
             raise
-        _write_in_place(target, text)
+        _write_in_place(target, text, is_private=is_private)
 
 
 @contextmanager
@@ -94,7 +94,10 @@ def remove(path: str, content: str | None = None) -> None:
 
 def _write_in_place(path: str, text: str, *, is_private: bool = False) -> None:
     def opened(path: str, flags: int) -> int:
-        return os.open(path, flags, 0o600 if is_private else 0o666)
+        descriptor = os.open(path, flags, 0o600 if is_private else 0o666)
+        if is_private:
+            os.chmod(path, 0o600)  # the mode above is that of a new file
+        return descriptor
 
     with open(path, "w", encoding="utf-8", opener=opened) as file:
         file.write(text)
@@ -107,10 +110,11 @@ def _with_partial(path: str, text: str, finish: Callable[[str], object], *, is_p
         _write_in_place(partial, text, is_private=is_private)
         finish(partial)
     except OSError as error:
-        if os.path.exists(partial):
-            os.remove(partial)
         _name(error, partial, path)
         raise
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
 
 
 def _name(error: OSError, partial: str, path: str) -> None:
