@@ -30,10 +30,11 @@ from kproto_server.configuration.data_directory import Durability
 from kproto_server.coordinator.offsets_log.batches import keyed_batch
 from kproto_server.storage.log_writer import LogWriter
 from kproto_server.testing.simulated_disk import Operation
-from kproto_server.transactions import transitions
+from kproto_server.transactions import coordinator, transitions
 from kproto_server.transactions.loading import TransactionLoad
 from kproto_server.transactions.transaction import TransactionValues
 from tests.persistence.disk_broker import DiskBroker
+from tests.robustness.changes import delete_topic, errors_of
 
 SETTINGS = {"transaction.state.log.num.partitions": "2", "auto.create.topics.enable": "true"}
 DURABILITIES: list[Durability] = ["fsync", "os"]
@@ -252,6 +253,27 @@ def test_an_expired_transactional_id_stays_away() -> None:
     producer = Producer(broker)
     producer.start()
     for _ in broker.broker.state.transactions.remove_expired(broker.broker.clock.now_ms() + 604_800_001):
+        pass
+    _kill(broker)
+    assert not broker.broker.state.transactions.transactions
+
+
+def test_a_transaction_that_is_deleted_between_two_steps_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its topic, which is there again when the task goes on."""
+    monkeypatch.setattr(coordinator, "IDS_AT_ONCE", 1)
+    broker = DiskBroker("os", SETTINGS)
+    Producer(broker).start()
+    broker.ask(InitProducerIdRequest(transactional_id="b", transaction_timeout_ms=60_000), 2)
+    later = Producer(broker)
+    later.start()
+    later.begin(5)
+    transactions = broker.broker.state.transactions
+    transactions.transactions["a"] = transactions.transactions.pop("a")  # the last one
+    steps = transactions.abort_timed_out(broker.broker.clock.now_ms() + 60_001)
+    next(steps)
+    assert not errors_of(broker.ask(*delete_topic(TRANSACTION_TOPIC)))
+    Producer(broker)  # its coordinator creates the topic
+    for _ in steps:
         pass
     _kill(broker)
     assert not broker.broker.state.transactions.transactions

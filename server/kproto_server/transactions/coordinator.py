@@ -206,20 +206,29 @@ class TransactionCoordinator:
 
     def abort_timed_out(self, now_ms: int) -> Iterator[None]:
         """Abort the transactions that are open for longer than their timeout, and fence their producers, in steps."""
-        for number, transaction in enumerate(list(self.transactions.values()), 1):
-            if transaction.pending is None and transitions.has_timed_out(transaction.values, now_ms):
-                self._abort(transaction, now_ms)
-            if number % IDS_AT_ONCE == 0:
+        for transaction in self._in_steps():
+            if transaction is None:
                 yield
+            elif transitions.has_timed_out(transaction.values, now_ms):
+                self._abort(transaction, now_ms)
 
     def remove_expired(self, now_ms: int) -> Iterator[None]:
         """Remove transactional ids that were not used for `transactional.id.expiration.ms`, in steps."""
         before_ms = now_ms - self.settings.current.int("transactional.id.expiration.ms")
-        for number, transaction in enumerate(list(self.transactions.values()), 1):
-            if transaction.pending is None and transitions.has_expired(transaction.values, before_ms):
-                self._remove(transaction, now_ms)
-            if number % IDS_AT_ONCE == 0:
+        for transaction in self._in_steps():
+            if transaction is None:
                 yield
+            elif transitions.has_expired(transaction.values, before_ms):
+                self._remove(transaction, now_ms)
+
+    def _in_steps(self) -> Iterator[Transaction | None]:
+        """Yield the transactions that no change is pending for; None after each step, between two of which they, or
+        their topic, may be deleted."""
+        for number, transaction in enumerate(list(self.transactions.values()), 1):
+            if transaction.pending is None and self.transactions.get(transaction.transactional_id) is transaction:
+                yield transaction
+            if number % IDS_AT_ONCE == 0:
+                yield None
 
     def loaded(self, transactions: Collection[Transaction]) -> None:
         """Take the transactional ids of a partition that was loaded; `ending` goes on with what was decided."""
