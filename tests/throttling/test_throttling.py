@@ -13,6 +13,8 @@ from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.quotas.entities import altered, entity_of
+from kproto_server.quotas.rate import Window
+from kproto_server.quotas.usage import QuotaUsage
 from kproto_server.testing import InMemoryBroker
 from kproto_server.testing.in_memory import ConnectedPair
 
@@ -224,3 +226,13 @@ def test_rates_of_few_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = broker.state.cluster.quota_usage.rates
     assert len(rates) <= 20
     assert any("client 99" in key for key in rates)
+
+
+def test_a_value_may_be_taken_back_whose_rate_had_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kproto_server.quotas.usage.KEPT_MAX", 10)
+    usage, window = QuotaUsage(), Window(11, 1000)
+    keys = [(1, "consumer_byte_rate", None, f"client {number}") for number in range(11)]
+    for key in keys:
+        usage.record(key, 1.0, 1.0, window, 0)
+    usage.unrecord(keys[0], 1.0, window, 0)
+    assert keys[0] not in usage.rates

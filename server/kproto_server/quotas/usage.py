@@ -33,7 +33,9 @@ class QuotaUsage:
 
     def unrecord(self, key: RateKey, value: float, window: Window, now_ms: int) -> None:
         """Take a value back that was recorded just now."""
-        self.rates[key].record(-value, window, now_ms)
+        rate = self.rates.get(key)
+        if rate is not None:  # otherwise there were too many rates meanwhile
+            rate.record(-value, window, now_ms)
 
     def bucket(self, key: RateKey, quota: float, window: Window, now_ms: int) -> TokenBucket:
         """Return the tokens of a group."""
