@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -18,6 +19,8 @@ from trio.testing import MockClock
 
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest
+from kproto_server import DataDirectory
 from kproto_server.broker.broker import Broker
 from kproto_server.network.listening import reserve
 from kproto_server.network.node_listener import NodeListener
@@ -27,6 +30,7 @@ from tests.commandline.commands import LIMIT_S, Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset, create_topic, long_poll
+from tests.security.quota_scripts import entry
 from tests.waiting import wait_until
 
 GROUPS = (ListGroupsRequest(), 0)
@@ -142,7 +146,7 @@ def test_a_shutdown_takes_half_a_second() -> None:
 
     async def elapsed_s() -> float:
         started = trio.current_time()
-        await finish(server.nodes.listeners.values(), None)
+        await finish(server.nodes.listeners.values(), None, server.drain)
         return trio.current_time() - started
 
     try:
@@ -300,3 +304,19 @@ def test_nodes_stop_listening_before_the_tasks_of_their_connections_end() -> Non
     with Broker.running(brokers=2) as broker:
         broker.run(lambda server: server.start_task(observe))
     assert listening == [0]
+
+
+def test_a_commit_that_a_quota_measures_gets_its_response(tmp_path: Path, without_time_limit: None) -> None:
+    """It waits for the log, and has no deadline that the shutdown could bring forward."""
+    quota = entry({"client-id": "app"}, ("request_percentage", 1000.0))
+    data = DataDirectory(str(tmp_path), "fsync")
+    with Broker.running(data=data) as broker, RawClient(broker.bootstrap_servers, client_id="app") as client:
+        assert commit_offset(client) == 0
+        client.ask(AlterClientQuotasRequest(entries=(quota,), validate_only=False), 0)
+
+        def stop(server: Server) -> None:
+            client.send(COMMIT)
+            server.stop()
+
+        broker.run(stop)
+        assert len(client.read_ids_to_the_end()) == 1

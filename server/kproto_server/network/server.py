@@ -204,7 +204,7 @@ class Server:
                 for listener in self.nodes.listeners.values():  # no connection may wait in a nursery that is closed
                     listener.stop_listening()
                 nursery.cancel_scope.cancel()
-            await finish(self.nodes.listeners.values(), self.nodes.links)
+            await finish(self.nodes.listeners.values(), self.nodes.links, self.drain)
         finally:
             self.nodes.close()
             if self._persistence is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from kproto_server.network.links import Links
     from kproto_server.network.node_listener import NodeListener
@@ -21,10 +21,11 @@ process ends within a second."""
 DRAIN_CHECK_S = 0.005
 
 
-async def finish(listeners: Collection[NodeListener], links: Links | None) -> None:
+async def finish(listeners: Collection[NodeListener], links: Links | None, drain: Callable[[], object]) -> None:
     """Respond to the requests that have arrived, then wait until clients have the responses; both within limits.
 
-    ``links``: the network between clients and nodes; good from now on. None: it was always good.
+    ``links``: the network between clients and nodes; good from now on. None: it was always good. ``drain``: has the log
+    settle what was appended.
 
     Cancellation:
         The connections that are left stay open; responses that were not sent are lost when the caller closes them.
@@ -35,6 +36,7 @@ async def finish(listeners: Collection[NodeListener], links: Links | None) -> No
         links.clear()
     for transport in transports_of(listeners):
         transport.finish()
+    drain()  # before delayed operations end: one that waits for the log has no other response
     await _wait_delivered(listeners, RESPOND_S)
     for transport in transports_of(listeners):
         transport.drop_backlog()
