@@ -13,7 +13,8 @@ BACKLOG = 1024
 def reserve(host: str, port: int) -> socket.socket:
     """Return a socket that is bound and does not listen; port 0 is a free port. The caller closes it.
 
-    A stopped broker keeps its address this way: clients are refused, and no other process can take the address.
+    A stopped broker keeps its address this way: clients are refused, and the system gives the port to no other socket.
+    A process that asks for this address can have it on Linux all the same; the first of the two that listens keeps it.
 
     Raises:
         OSError: the address is in use, does not belong to this machine, or is no host name.

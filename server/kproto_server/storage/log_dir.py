@@ -11,6 +11,7 @@ kproto.journal.0, .1           the write-ahead log (``fsync`` mode)             
 kproto.recovery                the recovery point of each log                       server/FORMAT.md
 kproto.clean                   the end of each log, after a clean shutdown          server/FORMAT.md
 cleaner-offset-checkpoint      the first dirty offset of each log                   Kafka's
+log-start-offset-checkpoint    the start offset of each log that begins later       Kafka's
 .lock                          locked by the broker that uses the directory         Kafka's, empty
 =============================  ===================================================  ==================
 """
