@@ -70,7 +70,9 @@ def _written_to(name: str, index: int, marker: EndMarker, context: RequestContex
     """Write a marker to a partition; return the function that returns its error once the log has it."""
     topic = context.cluster.topic(name)
     partition = (topic and topic.partition(index)) or None
-    error: int = leader_error(partition, context.node.node_id, NO_EPOCH)
+    node_id = context.node.node_id
+    has_replica = partition is not None and node_id in partition.replicas
+    error: int = leader_error(partition if has_replica else None, node_id, NO_EPOCH)
     if error or topic is None or partition is None:
         return lambda: error
     if name == OFFSETS_TOPIC:
