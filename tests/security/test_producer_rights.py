@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kproto.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -15,6 +16,7 @@ from tests.security.test_acls import ALICE
 from tests.security.test_refused_first import CLASSES_OF, RELEASES
 
 ANY, LITERAL = 1, PatternType.LITERAL
+UNKNOWN_ID = bytes(15) + b"\x07"
 
 
 def acl(kind: ResourceType, name: str, operation: Operation, principal: str = ALICE) -> Acl:
@@ -82,3 +84,10 @@ def test_of_filters_that_select_the_same_acls_the_first_has_them(release: str) -
     acls = [acl(ResourceType.TOPIC, "t", operation) for operation in (Operation.READ, Operation.WRITE)]
     response = ask(release, DeleteAclsRequest(filters=filters), 1, *acls, principal="User:admin")
     assert [len(one.matching_acls) for one in response.filter_results] == [2, 0]
+
+
+def test_names_beside_ids_are_ignored() -> None:
+    """Measured on 4.4.0: such a name creates no topic."""
+    topics = MetadataRequestTopic(topic_id=UNKNOWN_ID, name=None), MetadataRequestTopic(name="new")
+    response = ask("4.4", MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12)
+    assert [(one.name, one.error_code) for one in response.topics] == [(None, 100)]

@@ -156,6 +156,8 @@ def metadata(asked: Asked, perform: Perform) -> Any:
         request = request.replace(topics=tuple(MetadataRequestTopic(name=name) for name in visible))
         return _with_operations(asked, perform(request), denied)
     allowed = []
+    if any(topic.topic_id != ZERO_UUID for topic in topics):
+        topics = [topic for topic in topics if topic.topic_id != ZERO_UUID]  # names are ignored beside ids
     for topic in topics:
         name = asked.topic_name(topic.topic_id) if topic.topic_id != ZERO_UUID else topic.name
         if name is None:
