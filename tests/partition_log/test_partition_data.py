@@ -57,6 +57,18 @@ def test_the_broker_sets_offset_and_epoch_and_checksums_stay_valid() -> None:
     assert PartitionData().end_of_epoch(0) is None
 
 
+def test_epochs_of_deleted_records_end_at_the_log_start() -> None:
+    """BA-83: `LeaderEpochFileCache.truncateFromStart` and `endOffsetFor`."""
+    data = filled(3)
+    for epoch in (2, 4):
+        data.append(batch_of(2), 1, 0, epoch)
+    data.delete_before(4)
+    found = [data.end_of_epoch(epoch) for epoch in range(5)]
+    assert found == [EpochStart(0, 4), EpochStart(1, 4), EpochStart(2, 5), EpochStart(2, 5), EpochStart(4, 7)]
+    data.delete_before(7)
+    assert [data.end_of_epoch(epoch) for epoch in (2, 4)] == [EpochStart(2, 7), EpochStart(4, 7)]
+
+
 def test_batches_are_found_by_timestamp() -> None:
     """BA-80."""
     data = filled(1, 1, 1)

@@ -299,11 +299,18 @@ class PartitionData:
         return self.epochs[index - 1].epoch if index else -1
 
     def end_of_epoch(self, epoch: int) -> EpochStart | None:
-        """Return the greatest epoch up to this one, with the first offset after it; None if there is none."""
+        """Return the greatest epoch up to this one, with the first offset after it; None if there are no epochs.
+
+        Epochs of which all records were deleted do not count. Up to an epoch before all others, the log is empty: that
+        epoch ends at the log start offset.
+        """
         self.refresh_index()
-        index = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
-        if index == 0:
+        if not self.epochs:
             return None
+        first = max(0, bisect_right(self.epochs, self.start_offset, key=lambda start: start.offset) - 1)
+        index = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
+        if index <= first:
+            return EpochStart(epoch, max(self.epochs[first].offset, self.start_offset))
         end = self.epochs[index].offset if index < len(self.epochs) else self.next_offset
         return EpochStart(self.epochs[index - 1].epoch, end)
 
