@@ -14,17 +14,25 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 """The log of KRaft's controllers, which is no topic of clients."""
 
 CACHED_KEYS_MAX = 65536
-"""The hash of a long group id costs more than the rest of a small commit; 64 Ki entries take about 10 MB."""
+"""The hash of a group id costs more than the rest of a small commit; 64 Ki entries take about 10 MB."""
+CACHED_LENGTH_MAX = 256
+"""Longer keys are not cached: any client may ask for the coordinator of an id of 32 KB."""
 
 
-@lru_cache(maxsize=CACHED_KEYS_MAX)
 def partition_for(key: str, partition_count: int) -> int:
     """Return the partition that holds a group id or a transactional id (LF-40).
 
     ``partition_count`` is the count of the existing topic, not of the settings.
     """
+    return (_cached_partition if len(key) <= CACHED_LENGTH_MAX else _partition)(key, partition_count)
+
+
+def _partition(key: str, partition_count: int) -> int:
     value = java_hash(key)
     return 0 if value == INT32_MIN else abs(value) % partition_count
+
+
+_cached_partition = lru_cache(maxsize=CACHED_KEYS_MAX)(_partition)
 
 
 def share_partition_name(group_id: str, topic_id: bytes, partition: int) -> str:

@@ -20,6 +20,8 @@ from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestPro
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kproto.records import partitioning
+from kproto.records.partitioning import CACHED_LENGTH_MAX, partition_for
 from kproto_server import Broker
 from kproto_server.clock import PURGE_MIN, Clock, ClockMode
 from kproto_server.cluster import cluster as cluster_module
@@ -312,6 +314,14 @@ def test_topics_have_few_partitions_together(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # Caches, endpoints, timers.
+
+
+def test_partitions_of_long_keys_are_not_kept() -> None:
+    """Any client may ask for the coordinators of ids of 32 KB that are in no group."""
+    before = partitioning._cached_partition.cache_info().currsize
+    for length in (CACHED_LENGTH_MAX + 1, 32_767):
+        assert 0 <= partition_for("x" * length, 50) < 50
+    assert partitioning._cached_partition.cache_info().currsize == before
 
 
 def test_templates_of_the_commit_cache_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
