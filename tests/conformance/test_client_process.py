@@ -25,7 +25,7 @@ time.sleep(600)
 
 @pytest.mark.parametrize("hearing", ["hears", "deaf"])
 def test_the_client_of_a_shell_ends_with_it(hearing: str, tmp_path: Path) -> None:
-    """A shell ends at SIGTERM and passes it on to nobody."""
+    """A shell ends at SIGTERM and does not pass the signal on."""
     program, path = tmp_path / "client.py", tmp_path / "pid"
     program.write_text(CLIENT)
     command = ["sh", "-c", f"{sys.executable} {program} {path} {hearing}; true"]
