@@ -150,7 +150,7 @@ class BackgroundPolls:
         self._requested_at = now
         records = self.records
         records.finish()
-        if not self._is_requested and (self._waits_for_finish or (not self._fetches_now and records.is_low)):
+        if self._waits_for_finish or (not self._is_requested and not self._fetches_now and records.is_low):
             self._is_requested = True
             self._changed.notify()
 

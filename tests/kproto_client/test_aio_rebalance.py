@@ -73,6 +73,21 @@ async def test_the_record_is_finished_first_if_the_user_says_so(kafka: KafkaFixt
     assert kafka.committed(group, topic) == 1
 
 
+async def test_a_request_before_the_revocation_does_not_hide_the_finish(kafka: KafkaFixture) -> None:
+    """The thread waits for the finish, also if the last request came after it had begun its poll."""
+    topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 30)
+    config = kafka.config(group, partition_assignment_strategy="roundrobin", **MANUAL)
+    async with Consumer(config) as first:
+        await first.subscribe([topic], finish_record=True)
+        assert await take(first) == (0, 0)
+        async with Consumer(config) as second:
+            await second.subscribe([topic])
+            await until(lambda: first._polls._waits_for_finish, "the revocation")
+            first._polls._is_requested = True
+            first._polls.begin_request()
+            await until(lambda: not first._polls._waits_for_finish, "the end of the wait")
+
+
 async def swallow(consumer: Consumer) -> None:
     async for _ in consumer:
         pass
