@@ -82,7 +82,7 @@ class PendingResets:
         self._committing_until = 0.0
         """When that commit is repeated, on the monotonic clock: librdkafka drops its result in a rebalance."""
         self._requested: set[PartitionKey] = set()
-        """The partitions of the last commit of resets."""
+        """The partitions of the last commit of resets, and those that were revoked since."""
         self._work: dict[Background[None], object] = {}
         """The work that waits for brokers, each with the mark of its partitions."""
         self._reset_queried: set[PartitionKey] = set()
@@ -206,10 +206,14 @@ class PendingResets:
         return is_undecided
 
     def remove(self, partitions: Iterable[PartitionKey]) -> None:
-        """Remove revoked partitions."""
+        """Remove revoked partitions, except that their resets are committed unless the next owner commits before.
+
+        Without them, committed resets of other partitions would make them partitions that were added later (CK-14).
+        """
         for partition in partitions:
             self.cancel(partition)
-            self._to_commit.pop(partition, None)
+            if partition in self._to_commit:
+                self._requested.add(partition)
 
     def committed(self, partitions: Iterable[PartitionKey]) -> None:
         """Note commits of later positions: a reset that is committed again would move the committed offset back."""

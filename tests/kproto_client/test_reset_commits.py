@@ -1,9 +1,10 @@
 """The commit of a reset position, whose result librdkafka may drop, and the commits that follow it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kproto.client import pending_resets
 from tests.kproto_client.decision_tables import END
@@ -82,3 +83,33 @@ def test_a_repeated_commit_of_a_reset_leaves_what_others_have_committed(
         wait_until(is_requested, "the repeated commit")
         assert requested[0] == {0: END}
         assert kafka.committed(group, topic, 1) == later
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_revocation_before_the_commit_of_resets_leaves_them_complete(
+    kafka: KafkaFixture, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """CK-14, CK-15: otherwise the next owner takes the revoked partition for one that was added later."""
+    topic, group = kafka.log(partitions=2), unique_name("group")
+    kafka.write(topic, 20, partition=1)
+    with kafka.consumer(group, **resets(strategy, STRATEGIES[strategy])) as consumer:
+        delegate = consumer._delegate
+        assert delegate is not None
+        pending = delegate._pending
+        own, refusals = pending._consumer, list[object]()
+
+        def refuse(**arguments: Any) -> None:
+            refusals.append(arguments)
+            raise KafkaException(KafkaError(KafkaError.REBALANCE_IN_PROGRESS))
+
+        monkeypatch.setattr(pending, "_consumer", SimpleNamespace(commit=refuse))
+        consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+        wait_until(lambda: (consumer.poll(0), bool(refusals))[1], "the first commit")
+        delegate.revoked([(topic, 1)], lost=True)
+        monkeypatch.setattr(pending, "_consumer", own)
+
+        def are_committed() -> bool:
+            consumer.poll(0.05)
+            return [kafka.committed(group, topic, each) for each in (0, 1)] == [END, 20]
+
+        wait_until(are_committed, "both resets")
