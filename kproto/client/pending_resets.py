@@ -91,7 +91,7 @@ class PendingResets:
         """When failed work is repeated, on the monotonic clock."""
         self._failure = ""
         """The last failure, which is logged once."""
-        self._errors: list[KafkaException] = []
+        self._errors: list[NoPosition] = []
         """Exceptions for the user, oldest first."""
 
     @property
@@ -203,6 +203,7 @@ class PendingResets:
         self._initializing.pop(partition, None)
         self._without_position.discard(partition)
         self._awaiting_reset.pop(partition, None)
+        self._errors = [left for error in self._errors if (left := _without(error, partition)).partitions]
         return is_undecided
 
     def remove(self, partitions: Iterable[PartitionKey]) -> None:
@@ -294,3 +295,8 @@ class PendingResets:
         if partitions:
             self._without_position.update(partitions)
             self._errors.append(error(to_topic_partitions(partitions)))
+
+
+def _without(error: NoPosition, partition: PartitionKey) -> NoPosition:
+    left = [each for each in error.partitions if partition_of(each) != partition]
+    return error if len(left) == len(error.partitions) else type(error)(left)

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from kproto.client import Consumer, OffsetOutOfRange
 from tests.kproto_client.decision_tables import ABOVE, BELOW, END, START
-from tests.kproto_client.kafka_fixture import KafkaFixture, read, unique_name
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, read, unique_name
 from tests.kproto_client.parity import MODES
 from tests.waiting import wait_until
 
@@ -83,3 +83,18 @@ def test_the_other_partitions_are_read_meanwhile(kafka: KafkaFixture) -> None:
             raised(consumer, by_consume=False)
     assert offsets == list(range(10))
     assert errors in ([], [[0]])
+
+
+def test_an_error_that_was_not_raised_yet_ends_with_a_seek(kafka: KafkaFixture) -> None:
+    """CK-36: as in on_assign, after `assign`."""
+    topic, group = kafka.log(2), unique_name("group")
+    settings = {"auto_offset_reset": "none", "auto_offset_reset_on_no_initial_offset": "latest_on_start"}
+    kafka.commit(group, topic, START, partition=1)
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        delegate = consumer._delegate
+        assert delegate is not None
+        delegate._pending.wait(LIMIT_S)
+        assert delegate._pending._errors
+        consumer.seek(TopicPartition(topic, 0, START))
+        assert read(consumer, 1) == [START]
