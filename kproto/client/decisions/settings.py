@@ -190,9 +190,11 @@ def _invalid(config: Mapping[str, object], name: str, choices: Iterable[str]) ->
 def _buffer1_bytes(config: Mapping[str, object]) -> int:
     value = config.get(BUFFER1_BYTES, config.get(FETCH_MAX_BYTES, FETCH_MAX_BYTES_DEFAULT))
     try:
-        size = int(str(value))
+        size = int(str(value), base=0)
     except ValueError:
         size = 0
-    if size <= 0:
+    if size > 0:
+        return size
+    if BUFFER1_BYTES in config:
         raise ConfigError(f"{BUFFER1_BYTES} is {value!r}: must be a number of bytes, at least 1")
-    return size
+    return FETCH_MAX_BYTES_DEFAULT  # librdkafka judges its own setting
