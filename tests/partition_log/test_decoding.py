@@ -6,6 +6,7 @@ Records are decoded for consumers of releases before 0.11, whose records are con
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -49,11 +50,12 @@ OLD_VERSIONS = (0, 2, 3)
 MAX_TIMESTAMP = -3
 
 
-def broker_with(*batches: bytes) -> InMemoryBroker:
-    broker = InMemoryBroker(kafka_version="3.9", topics={"t": 1})
+def broker_with(*batches: bytes, partition_count: int = 1) -> InMemoryBroker:
+    """Return a broker whose topic ``t`` has these batches in each partition."""
+    broker = InMemoryBroker(kafka_version="3.9", topics={"t": partition_count})
     client = broker.connect()
-    for batch in batches:
-        topics = (TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch),)),)
+    for index, batch in product(range(partition_count), batches):
+        topics = (TopicProduceData(name="t", partition_data=(PartitionProduceData(index=index, records=batch),)),)
         produced = client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)
         assert produced.responses[0].partition_responses[0].error_code == ErrorCode.NONE  # type: ignore[attr-defined]  # a ProduceResponse
     return broker
@@ -156,11 +158,18 @@ def test_a_response_has_few_aborted_transactions_but_all_of_its_records(
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 def test_decompressed_bytes_count(version: int) -> None:
-    broker = broker_with(build_record_batch([Record(b"k", bytes(MEGABYTE))], compression=Compression.GZIP))
+    batch, count = build_record_batch([Record(b"k", bytes(MEGABYTE))], compression=Compression.GZIP), 20
+    broker = broker_with(batch, partition_count=count)
+    partitions = tuple(
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=MEGABYTE) for index in range(count)
+    )
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=1, max_bytes=MAX_BYTES, topics=(FetchTopic(topic="t", partitions=partitions),)
+    )
     with mock.patch.object(RecordBatch, "content", autospec=True, side_effect=RecordBatch.content) as content:
-        found = fetched(broker, version, fetch(times=TIMES))
+        found = fetched(broker, version, request)
     assert content.call_count == CONTENT_MAX_BYTES // MEGABYTE
-    assert [bool(partition.records) for partition in found] == [index < content.call_count for index in range(TIMES)]
+    assert [bool(partition.records) for partition in found] == [index < content.call_count for index in range(count)]
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
@@ -225,10 +234,11 @@ def test_a_batch_that_is_too_large_when_decompressed_is_not_decoded() -> None:
 
 
 def looked_up(broker: InMemoryBroker, *timestamps: int) -> list[int]:
-    topics = tuple(
-        ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=timestamp),))
-        for timestamp in timestamps
+    """Return the errors of look-ups, each in the partition of its number."""
+    partitions = tuple(
+        ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index, timestamp in enumerate(timestamps)
     )
+    topics = (ListOffsetsTopic(name="t", partitions=partitions),)
     response: Any = broker.connect().ask(ListOffsetsRequest(replica_id=-1, topics=topics), 4)
     return [partition.error_code for topic in response.topics for partition in topic.partitions]
 
@@ -238,18 +248,11 @@ def test_timestamps_are_looked_up_within_a_budget(monkeypatch: pytest.MonkeyPatc
     records = [record._replace(timestamp=9, value=bytes(1000)) for record in numbered(10)]
     late = ErrorCode.REQUEST_TIMED_OUT
     monkeypatch.setattr(lookup, "DECODED_RECORDS_MAX", 15)
-    assert looked_up(broker_with(build_record_batch(records)), 9, 8, 7, -1) == [0, 0, late, 0]
+    assert looked_up(broker_with(build_record_batch(records), partition_count=4), 9, 8, 7, -1) == [0, 0, late, 0]
     monkeypatch.setattr(lookup, "DECODED_RECORDS_MAX", 1000)
     monkeypatch.setattr(lookup, "DECODED_CONTENT_MAX_BYTES", 15_000)
-    compressed = broker_with(build_record_batch(records, compression=Compression.GZIP))
+    compressed = broker_with(build_record_batch(records, compression=Compression.GZIP), partition_count=4)
     assert looked_up(compressed, 9, 8, 7, -1) == [0, 0, late, 0]
-
-
-def test_a_timestamp_that_a_request_has_often_is_looked_up_once() -> None:
-    broker = broker_with(build_record_batch(numbered(10)))
-    with mock.patch.object(RecordBatch, "content", autospec=True, side_effect=RecordBatch.content) as content:
-        assert looked_up(broker, *[1, 0] * TIMES) == [ErrorCode.NONE] * 2 * TIMES
-    assert content.call_count == 2
 
 
 @pytest.mark.parametrize(

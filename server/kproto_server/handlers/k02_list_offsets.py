@@ -97,11 +97,10 @@ def _slices(request: ListOffsetsRequest, context: RequestContext) -> Generator[N
     yield from make_records([topic.name for topic in request.topics], context)
     budget = lookup_budget()
     topics = []
-    found: Found = {}
     counts = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
     duplicates = {key for key, count in counts.items() if count > 1}
     for topic in request.topics:
-        partitions = yield from _partitions(topic, request, context, budget, duplicates, found)
+        partitions = yield from _partitions(topic, request, context, budget, duplicates)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     if duplicates and not context.behavior(ListOffsetsBehavior).returns_each_duplicate:
         topics = _each_once(topics)
@@ -118,17 +117,12 @@ def _each_once(topics: Iterable[ListOffsetsTopicResponse]) -> list[ListOffsetsTo
     ]
 
 
-Found = dict[tuple[str, ListOffsetsPartition], ListOffsetsPartitionResponse]
-"""What was found in this request, by topic and what it asks for: it may do so thousands of times."""
-
-
 def _partitions(
     requested: ListOffsetsTopic,
     request: ListOffsetsRequest,
     context: RequestContext,
     budget: DecodingBudget,
     duplicates: Container[tuple[str, int]],
-    found: Found,
 ) -> Generator[None, None, tuple[ListOffsetsPartitionResponse, ...]]:
     """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
     behavior = context.behavior(ListOffsetsBehavior)
@@ -143,10 +137,7 @@ def _partitions(
         if context.api_version > 0 and (requested.name, partition.partition_index) in duplicates:
             responses.append(_refused(partition.partition_index, ErrorCode.INVALID_REQUEST))
             continue
-        key = requested.name, partition
-        if key not in found:
-            found[key] = yield from _partition(requested.name, partition, request, context, budget)
-        responses.append(found[key])
+        responses.append((yield from _partition(requested.name, partition, request, context, budget)))
         if budget.ends_slice():
             yield
     return tuple(responses)
