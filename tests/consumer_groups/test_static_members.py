@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
 from kproto_server.testing.in_memory import virtual_clock
 from tests.consumer_groups.members import Conversation
 from tests.consumer_groups.transcripts import SETTINGS, TOPICS
@@ -112,6 +113,23 @@ def test_a_classic_member_that_replaces_the_last_other_leaves_the_generation(rel
     assert group.members["C"].epoch == (group.members["A"].epoch + 1 if release == "4.0" else 0)
     group.join("B", ("x",))
     assert group.members["B"].epoch == group.members["A"].epoch + 1
+
+
+def test_a_classic_member_that_replaces_one_with_an_expression_removes_its_result() -> None:
+    """GroupMetadataManager.maybeUpdateRegularExpressions (measured on 4.4.0: the log gets its tombstone)."""
+    state = new_state("4.4", topics=TOPICS, settings=SETTINGS, clock=virtual_clock())
+    group = Conversation(InMemoryTransport(state), "g", release="4.4")
+    group.learn_topics(*TOPICS)
+    group.join("A", None, subscribed_topic_regex="w", instance_id="i")
+    group.join("B")
+    found = state.coordinator.groups.get("g")
+    assert isinstance(found, ConsumerGroup)
+    assert list(found.data.resolved) == ["w"]
+    group.leave("A", -2, instance_id="i")
+    assert list(found.data.resolved) == ["w"]
+    group.join_classic("C", instance="i")
+    assert state.coordinator.groups.get("g") is found
+    assert not found.data.resolved
 
 
 def new_group(release: str) -> Conversation:

@@ -76,6 +76,10 @@ def join(
         return
     updated = _updated(member, request, subscription)
     data = data._replace(members=with_member(data.members, updated))
+    if member.regex:
+        from kproto_server.coordinator.consumer_groups.regular_expressions import without_unused  # few members have one
+
+        data = without_unused(data, member.regex)
     has_new_topics, has_new_regex = updated.topics != member.topics, bool(member.regex)
     raises_epoch = has_new_topics or (has_new_regex and coordinator.behavior.removed_regex_raises_epoch)
     data = with_new_epoch(coordinator, group, data, now_ms, raises_epoch=raises_epoch)

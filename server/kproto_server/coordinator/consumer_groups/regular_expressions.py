@@ -50,8 +50,7 @@ def update(
     raises_epoch = is_unmatched = False
     if old != new:
         counts = _subscribers(group.data.members.values())
-        if old and counts.get(old) == 1 and old in data.resolved:
-            data = data._replace(resolved={one: found for one, found in data.resolved.items() if one != old})
+        data = without_unused(data, old)
         if new and new not in counts:
             refusal = _syntax_error(new)
             if refusal is not None:
@@ -70,6 +69,13 @@ def update(
         group.is_matching = True
         coordinator.clock.call_at(now_ms, lambda: _refresh(coordinator, group, client), for_client=True)
     return data, raises_epoch
+
+
+def without_unused(data: GroupData, regex: str | None) -> GroupData:
+    """Return the data without the result of an expression that a member has given up, unless others have it."""
+    if not regex or regex not in data.resolved or any(member.regex == regex for member in data.members.values()):
+        return data
+    return data._replace(resolved={one: found for one, found in data.resolved.items() if one != regex})
 
 
 def _subscribers(members: Iterable[ConsumerMember]) -> dict[str, int]:
