@@ -15,12 +15,18 @@ from kproto.messages.k85_write_share_group_state import (
     WriteShareGroupStateRequest,
     WriteStateData,
 )
+from kproto.records import offsets_topic
+from kproto.records.batches import read_batches
+from kproto.records.record_batch import RecordBatch
+from kproto.records.share_group_records import ShareGroupStatePartitionMetadataKey
 from kproto_server.handlers import k85_write_share_group_state
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.share_groups.share_partition import ACCEPT, Acknowledgement, Refused, SharePartition
 from kproto_server.testing import InMemoryBroker
 from tests.membership.in_memory_transport import InMemoryTransport
+from tests.persistence.disk_broker import DiskBroker
 from tests.share_groups.sharers import Sharers
+from tests.share_groups.test_restarts import DiskTransport
 
 
 def test_a_partition_that_does_not_exist_has_no_offset() -> None:
@@ -87,6 +93,37 @@ def test_the_first_fetch_has_the_records_of_all_partitions() -> None:
     share.fetch("A", 0, 1)
     partitions = share.steps[-1].responses["A"][0]["responses"][0]["partitions"]
     assert [one["acquired_records"][0]["last_offset"] for one in partitions] == [2, 2]
+
+
+def test_the_end_of_a_connection_ends_its_share_sessions() -> None:
+    """On 4.4.0 the first member still has its session (measured)."""
+    share = Sharers(InMemoryTransport.of("4.4"), KafkaVersion.named("4.4"), "n")
+    share.create()
+    share.join("A")
+    for member in ("first", "second"):
+        share.fetch("A", 0, epoch=0, wait_ms=0, member_id=member)
+    share.fetch("B", 0, epoch=0, wait_ms=0, member_id="first")
+    share.disconnect("A")
+    found = []
+    for member in ("first", "second"):
+        share.fetch("C", epoch=1, wait_ms=0, member_id=member)
+        found.append(share.steps[-1].responses["C"][0]["error_code"])
+    assert found == [0, ErrorCode.SHARE_SESSION_NOT_FOUND]
+
+
+def test_no_state_of_a_share_group_is_about_to_begin_or_end() -> None:
+    """4.4.0 has one more record before the first, and before the last (measured)."""
+    share = Sharers(DiskTransport(DiskBroker("os", kafka_version="4.4")), KafkaVersion.named("4.4"), "n")
+    share.create()
+    share.join("A")
+    share.heartbeat("A", epoch=-1)
+    share.delete_groups("g")
+    batches = read_batches(share._read_all("__consumer_offsets"))
+    records = [record for batch in batches if isinstance(batch, RecordBatch) for record in batch.records()]
+    read: list[Any] = [offsets_topic.read_offsets_record(record.key, record.value) for record in records]
+    found = [one.value for one in read if isinstance(one.key, ShareGroupStatePartitionMetadataKey)]
+    topics = [one and (one.initializing_topics, len(one.initialized_topics), one.deleting_topics) for one in found]
+    assert topics == [((), 1, ()), ((), 0, ()), None]
 
 
 def test_a_request_combines_few_state_batches(monkeypatch: pytest.MonkeyPatch) -> None:
