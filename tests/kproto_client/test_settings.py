@@ -101,8 +101,8 @@ def test_buffer1_limit_defaults_to_fetch_max_bytes() -> None:
     """CK-65."""
     assert parse({"fetch.max.bytes": "1000"}).buffer1_bytes == 1000
     assert parse({"fetch.max.bytes": "0x3200000"}).buffer1_bytes == 50 * 1024 * 1024, "librdkafka takes it"
-    for judged_by_librdkafka in ("many", 0):
-        assert parse({"fetch.max.bytes": judged_by_librdkafka}).buffer1_bytes == FETCH_MAX_BYTES_DEFAULT
+    for invalid in ("many", 0):
+        assert parse({"fetch.max.bytes": invalid}).buffer1_bytes == FETCH_MAX_BYTES_DEFAULT
     assert parse({"fetch.max.bytes": "1000", "parallel.rebalance.buffer.bytes": 7}).buffer1_bytes == 7
 
 

@@ -197,4 +197,4 @@ def _buffer1_bytes(config: Mapping[str, object]) -> int:
         return size
     if BUFFER1_BYTES in config:
         raise ConfigError(f"{BUFFER1_BYTES} is {value!r}: must be a number of bytes, at least 1")
-    return FETCH_MAX_BYTES_DEFAULT  # librdkafka judges its own setting
+    return FETCH_MAX_BYTES_DEFAULT  # librdkafka checks its own setting
