@@ -52,7 +52,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         while _is_continued(whole):
             _, following = next(lines, (0, ""))
             whole = whole[:-1] + following.lstrip(BLANK)
-        yield number, whole
+        if whole:
+            yield number, whole
 
 
 def _is_continued(line: str) -> bool:
@@ -85,4 +86,5 @@ def _unescape(text: str, number: int) -> str:
             plain.append(chr(int(digits, 16)))
         else:
             plain.append(ESCAPES.get(escape, escape))
-    return "".join(plain)
+    # Two escapes are one character beyond U+FFFF. One half of it alone has no encoding.
+    return "".join(plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

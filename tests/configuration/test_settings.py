@@ -227,6 +227,12 @@ def test_a_backslash_at_the_end_of_the_text_is_dropped() -> None:
     assert read_properties("a=1\\") == {"a": "1"}
 
 
+def test_two_escapes_are_one_character_and_a_continued_empty_line_is_none() -> None:
+    """As of Java; a half of a character alone has no encoding."""
+    assert read_properties("a=\\ud83d\\ude00\nb=\\ud83d!") == {"a": "\U0001f600", "b": "\ufffd!"}
+    assert read_properties("\\\n\na=1") == {"a": "1"}
+
+
 @pytest.mark.parametrize("escape", ["\\u12", "\\uzzzz", "\\u", "\\u+123"])
 def test_an_invalid_unicode_escape_is_refused_with_its_line_number(escape: str) -> None:
     with pytest.raises(PropertiesError, match=r"^line 2: "):
