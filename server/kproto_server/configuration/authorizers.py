@@ -54,4 +54,8 @@ def authorizer_of(value_of: Callable[[str], str]) -> Authorizer | None:
     if not value_of(CLASS_SETTING):
         return None
     super_users = parse_super_users(value_of(SUPER_USERS_SETTING))
-    return Authorizer(super_users, allows_without_acls=value_of("allow.everyone.if.no.acl.found") == "true")
+    return Authorizer(
+        super_users,
+        allows_without_acls=value_of("allow.everyone.if.no.acl.found") == "true",
+        is_standard=value_of(CLASS_SETTING) == STANDARD,
+    )

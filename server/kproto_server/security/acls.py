@@ -80,6 +80,8 @@ IMPLYING: dict[Operation, tuple[Operation, ...]] = {
 """Operations whose ALLOW also allows the key."""
 
 
+SOME_NAME = "hardcode"
+"""The name that KRaft's authorizer looks up for a right on any resource."""
 ANY_VALUES = frozenset({int(ResourceType.ANY), int(Operation.ANY), int(Permission.ANY)})
 """The number by which a filter selects all types, operations and permissions: the same for all three."""
 
@@ -186,11 +188,14 @@ class _AclsOfType:
 class Authorizer:
     """The ACLs of a cluster, and what they allow."""
 
-    def __init__(self, super_users: Iterable[str] = (), *, allows_without_acls: bool = False) -> None:
+    def __init__(
+        self, super_users: Iterable[str] = (), *, allows_without_acls: bool = False, is_standard: bool = False
+    ) -> None:
         """``super_users``: principals that may do everything; ``allows_without_acls``: whether all may use resources
-        for which there is no ACL."""
+        for which there is no ACL; ``is_standard``: whether it is KRaft's authorizer."""
         self.super_users: frozenset[str] = frozenset(super_users)
         self._allows_without_acls = allows_without_acls
+        self._is_standard = is_standard
         self._acls: dict[Acl, None] = {}
         self._by_type: dict[int, _AclsOfType] = {}
 
@@ -256,7 +261,10 @@ class Authorizer:
         if any(_is_wildcard(acl) for acl in denials):
             return False
         denied = _DeniedNames(denials)
-        return self._allows_without_acls or any(
+        allows_other = self._allows_without_acls
+        if allows_other and self._is_standard:
+            allows_other = self.allows(principal, host, operation, resource_type, SOME_NAME)
+        return allows_other or any(
             acl.permission == Permission.ALLOW and (_is_wildcard(acl) or not denied.has_all_of(acl)) for acl in own
         )
 
