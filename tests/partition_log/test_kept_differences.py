@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
-from kproto.records.batches import read_batches
+from kproto.records.batches import read_batches, read_records
 from kproto_server.broker.broker import Broker
 from tests.partition_log.conversation import Talk
 from tests.partition_log.conversation_chapters import T0, batch, delete_records, fetch, offsets, produce
@@ -80,3 +80,17 @@ def test_an_old_message_format_is_returned_but_not_stored() -> None:
         produce(talk, "", "t", batch(), 6)
         (partition,) = fetch(talk, "", {"t": {0: 0}}, 8).responses[0].partitions
         assert [found.magic for found in read_batches(partition.records)] == [2]
+
+
+def test_compaction_ignores_lags() -> None:
+    """A real broker retains all records of the last day with the first config, and compacts the log with the second."""
+    with Broker(clock="manual", kafka_version="3.9") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("min", cleanup_policy="compact", segment_bytes="100", min_compaction_lag_ms=str(MONTH_MS))
+        talk.create("max", cleanup_policy="compact", max_compaction_lag_ms="1")
+        for topic in ("min", "max"):
+            for _ in range(3):
+                produce(talk, "", topic, batch(timestamp=broker.clock.now_ms()), 7)
+        broker.clock.advance(minutes=1)
+        found = [fetch(talk, "", {topic: {0: 0}}, 12).responses[0].partitions[0].records for topic in ("min", "max")]
+        assert [[one.offset for one in read_records(records)] for records in found] == [[1, 2], [0, 1, 2]]
