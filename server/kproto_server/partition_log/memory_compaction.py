@@ -46,8 +46,10 @@ def compaction(data: PartitionData, end_offset: int, now_ms: int, delete_retenti
                 changed[last_offset] = (batch, part)
         if _ends_step(count, batch):
             yield
-    if changed and data.batches_below(end_offset)[-1:] == batches[-1:]:
-        data.replace(changed)
+    if changed:
+        last_offset, batch = batches[-1]
+        if data.read(last_offset, 0, min_one_batch=True) == batch:
+            data.replace(changed)
 
 
 def _ends_step(count: int, batch: bytes) -> bool:
