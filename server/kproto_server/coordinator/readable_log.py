@@ -55,7 +55,6 @@ class ReadableChangeLog(MemoryChangeLog):
         target = self._topic.partitions[partition]
         data = self._log_manager.data_of(self._topic, target)
         data.append(batch, record_count - 1, self._clock.now_ms(), target.leader_epoch)
-        data.notify_waiters()
         self._log_manager.wrote_to_memory(len(batch))
 
 
