@@ -5,6 +5,7 @@ Records are decoded for consumers of releases before 0.11, whose records are con
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -28,6 +29,7 @@ from kproto.records import record
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches, read_records
 from kproto.records.compression import Compression
+from kproto.records.message_set import LegacyMessage, seal_legacy
 from kproto.records.record import Record, RecordHeader, decode_in_pieces, decode_records, encode_records
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_record_batch
 from kproto_server.connection.connection import Connection
@@ -205,6 +207,23 @@ def test_a_batch_that_compaction_has_emptied_has_no_records(compression: Compres
     rest = build_record_batch([Record(b"k", b"v", offset=5, timestamp=1)], base_offset=5)
     converted = down_converted(emptied + rest, 0, magic=1)
     assert [record.offset for record in read_records(converted)] == [5]
+
+
+def test_a_wrapper_without_messages_is_converted_to_nothing() -> None:
+    """In a log of another program; the connection closed."""
+    rest = build_record_batch([Record(b"k", b"v", offset=5, timestamp=1)], base_offset=5)
+    for magic in (0, 1):
+        wrapper = LegacyMessage(
+            offset=4,
+            message_size=0,
+            crc=0,
+            magic=magic,
+            attributes=Compression.GZIP,
+            key=None,
+            value=gzip.compress(b""),
+        )
+        converted = down_converted(seal_legacy(wrapper) + rest, 0, magic=1)
+        assert [record.offset for record in read_records(converted or b"")] == [5]
 
 
 def test_a_consumer_of_committed_records_without_room_gets_one_batch() -> None:

@@ -64,7 +64,7 @@ class DecodingBudget:
 def decoded(batch: Batch, budget: DecodingBudget) -> Iterator[list[Record]]:
     """Yield the records of a batch in pieces, each of which is taken from the budget; that may become negative.
 
-    The records of magic 2 have no headers.
+    No piece is empty. The records of magic 2 have no headers.
 
     Raises:
         DecodeError: while iterating: the records do not have their layout, or are too large when decompressed.
@@ -75,7 +75,8 @@ def decoded(batch: Batch, budget: DecodingBudget) -> Iterator[list[Record]]:
         if isinstance(batch, LegacyBatch):
             records = batch.records(content_size_max=CONTENT_MAX_BYTES)
             budget.take(len(records), sum(len(record.value or b"") for record in records))
-            yield records
+            if records:
+                yield records
             return
         content = batch.content(CONTENT_MAX_BYTES)
     except DecodeError:
