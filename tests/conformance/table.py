@@ -106,7 +106,7 @@ def main() -> None:
     for name in given.only.split(","):
         copier = COPIERS[name]
         report = run_cases(
-            chosen(given.cases.split(",") if given.cases else []),
+            chosen(given.cases.split(",") if given.cases else [], CASES),
             copier.command(),
             jobs=given.jobs,
             timeout_s=TIMEOUT_S,

@@ -79,3 +79,10 @@ def test_hostile_frames_are_left_out_of_harmless_cases() -> None:
 
 def test_the_file_is_what_the_recording_script_writes() -> None:
     assert sorted(lines(expectations()).splitlines()) == sorted(PATH.read_text().splitlines())
+
+
+def test_cases_are_chosen_by_whole_words_of_their_names() -> None:
+    done = kproto("conform", "broker", "--list", "--only", "huge-arr")
+    assert done.stderr == "kproto conform broker: --only: no case 'huge-arr': kproto conform broker --list names them\n"
+    done = kproto("conform", "broker", "--list", "--only", "huge-array")
+    assert done.stdout.startswith("huge-array\n")

@@ -94,7 +94,7 @@ IN_CI = ("kafka-python", "aiokafka", "confluent-kafka", f"Java {NEWEST}", "franz
 )
 def test_a_client_recovers(client: str) -> None:
     command = COPIERS[client].command()
-    for case in chosen(["join-group-closed", "produce-not-enough-replicas"]):
+    for case in chosen(["join-group-closed", "produce-not-enough-replicas"], CASES):
         verdict = verdict_on(case, run_case(case, command, timeout_s=TIMEOUT_S).seen, TIMEOUT_S)
         assert (verdict.grade, verdict.reason) == (Grade.PASS, "")
         assert verdict.seen.requests[0].endswith(("no response", "NOT_ENOUGH_REPLICAS"))

@@ -17,11 +17,14 @@ from kproto_server.commandline.parsing import address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
     from kproto_server.conformance.cases import ClientCase
     from kproto_server.conformance.reports import ClientReport
     from kproto_server.conformance.verdict import Grade, Verdict
+
+    T = TypeVar("T")
 
 BAD = 1
 TIMEOUT_S = 30
@@ -93,8 +96,10 @@ def conform(arguments: Sequence[str]) -> int:
 
 
 def _client(arguments: Sequence[str]) -> int:
+    from kproto_server.conformance.cases import CASES
+
     given, command = CLIENT.parse(arguments)
-    cases = _cases(given)
+    cases = _cases(CLIENT, given, CASES)
     if "--list" in given:
         return _list(cases)
     if not command:
@@ -121,13 +126,7 @@ def _broker(arguments: Sequence[str]) -> int:
     if arguments and not arguments[0].startswith("-"):
         arguments = [*arguments[1:], arguments[0]]  # the address may stand before the options or after them
     given, rest = BROKER.parse(arguments)
-    cases = list(BROKER_CASES.values())
-    if "--only" in given:
-        names = [name.strip() for name in given["--only"][-1].split(",")]
-        for name in names:
-            if not any(case.name.startswith(name) for case in cases):
-                raise BROKER.error(f"--only: no case {name!r}: kproto conform broker --list names them")
-        cases = [case for case in cases if case.name.startswith(tuple(names))]
+    cases = _cases(BROKER, given, BROKER_CASES)
     if "--harmless" in given:
         cases = [case for case in cases if not case.is_hostile]
         if not cases:
@@ -192,14 +191,14 @@ def _rendered(report: ClientReport, path: str, fail_on: Grade) -> str:
     return html_report.render(report) if path.endswith(".html") else html_report.badge(report)
 
 
-def _cases(given: dict[str, list[str]]) -> list[ClientCase]:
+def _cases(command: Command, given: dict[str, list[str]], cases: Mapping[str, T]) -> list[T]:
     from kproto_server.conformance.cases import chosen
 
     names = [name.strip() for name in given["--only"][-1].split(",")] if "--only" in given else []
     try:
-        return chosen(names)
+        return chosen(names, cases)
     except KeyError as error:
-        raise CLIENT.error(f"--only: no case {error.args[0]!r}: kproto conform client --list names them") from None
+        raise command.error(f"--only: no case {error.args[0]!r}: kproto {command.name} --list names them") from None
 
 
 def _list(cases: Sequence[ClientCase]) -> int:

@@ -7,13 +7,15 @@ twice, and to go on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kproto_server.broker.producing import CompressionName
     from kproto_server.faults.rule import FaultRule
+
+T = TypeVar("T")
 Action: TypeAlias = Literal[
     "rebalance",
     "commit-during-rebalance",
@@ -412,16 +414,16 @@ CASES: dict[str, ClientCase] = {
 """By name."""
 
 
-def chosen(names: Sequence[str]) -> list[ClientCase]:
-    """Return the cases of these names, or of all that begin with one of them; of no names: all cases.
+def chosen(names: Sequence[str], cases: Mapping[str, T]) -> list[T]:
+    """Return the cases of these names, or of all that begin with one of them; of no names: all cases, given by name.
 
     Raises:
         KeyError: no case has a name, or begins with it.
     """
-    found: dict[str, ClientCase] = {}
+    found: set[str] = set()
     for name in names:
-        matching = {each: case for each, case in CASES.items() if each == name or each.startswith(f"{name}-")}
+        matching = {each for each in cases if each == name or each.startswith(f"{name}-")}
         if not matching:
             raise KeyError(name)
         found |= matching
-    return [case for case in CASES.values() if case.name in found] if names else list(CASES.values())
+    return [case for name, case in cases.items() if name in found or not names]
