@@ -42,6 +42,7 @@ CONNECTION_SETTINGS = (
     "ssl.",
     "enable.ssl.",
     "enable.sasl.",
+    "enable.metrics.",
     "oauth",
     "socket.",
     "reconnect.",

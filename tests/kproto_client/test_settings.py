@@ -124,3 +124,8 @@ def test_order_by_key_needs_automatic_stores() -> None:
         ConfigError, match=r"^parallel.rebalance.order can't be 'key' with enable.auto.offset.store=false"
     ):
         read({"parallel.rebalance.order": "key", "enable.auto.offset.store": "false"})
+
+
+def test_no_client_pushes_metrics_if_the_user_says_so() -> None:
+    """KIP-714: producers and admin clients have the setting, too."""
+    assert read({"group.id": "g", "enable.metrics.push": False}).for_connection() == {"enable.metrics.push": False}
