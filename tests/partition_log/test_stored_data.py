@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from kproto.codes import ErrorCode
+from kproto.errors import UsageError
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
@@ -28,6 +29,7 @@ from kproto_server.partition_log.lookup import BATCHES_OF_RECORD, lookup_budget,
 from kproto_server.partition_log.partition_data import COMPARED_BATCHES, PartitionData
 from kproto_server.partition_log.producers import BatchMetadata
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
+from kproto_server.snapshots.topics import _in_memory
 from kproto_server.storage.compaction import Compaction
 from kproto_server.storage.errors import DamagedBatch
 from kproto_server.storage.log_dir import LogDir
@@ -307,6 +309,8 @@ def test_the_last_message_of_an_old_segment_may_be_shorter_than_the_header_of_a_
         file.close()
     _, stored = opened(disk, 10_000)
     assert stored.read(0, ALL, min_one_batch=True) == b"".join(messages)
+    with pytest.raises(UsageError, match=r"before 0\.11"):
+        _in_memory(stored)
 
 
 def test_a_batch_that_is_not_settled_stays_when_its_segment_is_closed() -> None:

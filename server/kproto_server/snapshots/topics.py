@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import LogError
-from kproto.records.batch_header import CHECKED, LOG_OVERHEAD, NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kproto.errors import LogError, UsageError
+from kproto.records.batch_header import (
+    CHECKED,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+)
 from kproto.records.batches import batch_end
 from kproto.records.record_batch import read_header
 from kproto_server.coordinator.offsets_log.batches import with_checksum
@@ -168,6 +176,8 @@ def _in_memory(data: PartitionData) -> PartitionData:
         return data.copy()
     copy = PartitionData(data.start_offset)
     for batch in _batches(data):
+        if batch[MAGIC_POSITION] != MAGIC:
+            raise UsageError("a snapshot can't have the messages of a log from before 0.11")
         copy.add_stored(batch)
     copy.next_offset = data.next_offset
     return copy
