@@ -25,7 +25,7 @@ def run_example(name: str, folder: Path, **variables: str) -> str:
     copy = folder / name
     shutil.copytree(EXAMPLES / name, copy, ignore=shutil.ignore_patterns("node_modules", "target"))
     table = (EXAMPLES / "README.md").read_text()
-    (command,) = re.findall(rf"^\| \[{name}\]\({name}\) \| `(.*)` \|$", table, re.M)
+    (command,) = re.findall(rf"^\| \[{name}\]\({name}\) \| .* \| `(.*)` \|$", table, re.M)
     command = command.replace("kproto run", f"{shlex.quote(sys.executable)} -m kproto_server run")
     done = subprocess.run(
         ["bash", "-c", command],

@@ -61,7 +61,8 @@ def committed_offset_after_the_last_stable_offset(kafka: KafkaFixture) -> None:
         wait_until(lambda: consumer.poll(0.02) is None and not delegate._pending.exist, "the start position")
         producer.commit_transaction(LIMIT_S)
         kafka.write(topic, 1)
-        assert read(consumer, 1) == [61]
+        # A real broker may write the marker after the response to EndTxn, and so after this record.
+        assert read(consumer, 1) in ([60], [61])
     assert events == []
 
 

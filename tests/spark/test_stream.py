@@ -131,24 +131,20 @@ def test_records_deleted_unread_end_the_stream_unless_allowed(spark: SparkSessio
         assert stream.offsets() == list(range(30, 90))
 
 
-def test_a_log_that_became_shorter_ends_the_stream_unless_allowed(
-    spark: SparkSession, log: LivingLog, tmp_path: Path
-) -> None:
+def test_a_log_that_became_shorter_ends_the_stream_unless_allowed(spark: SparkSession, log: LivingLog) -> None:
     log.filled(2)
-    shorter = LivingLog(tmp_path / "again" / log.directory.name).filled(1, batches=4)
     path = log.directory.parent
     first = json.dumps({"7": 60})
     with streamed(spark, path) as stream, streamed(spark, path, failOnDataLoss="false") as going_on:
         assert stream.offsets() == going_on.offsets() == list(range(60))
-        shorter.path(0).replace(log.path(0))
         log.path(30).unlink()
-        log.newest, log.next_offset = 0, 40
+        log.newest, log.next_offset = 0, 30
         for running in (stream, Streamed(spark, path, startingOffsets=first)):
-            with pytest.raises(Exception, match="partition 7 ends at offset 40, but was read up to 60"):
+            with pytest.raises(Exception, match="partition 7 ends at offset 30, but was read up to 60"):
                 running.offsets()
         assert going_on.offsets() == list(range(60))
         log.append()
-        assert going_on.offsets() == sorted([*range(60), *range(40, 50)])
+        assert going_on.offsets() == sorted([*range(60), *range(30, 40)])
 
 
 def test_a_stream_can_start_behind_an_open_transaction(spark: SparkSession, log: LivingLog) -> None:
