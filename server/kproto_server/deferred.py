@@ -171,6 +171,10 @@ def changed_array(
     return lazily(make, items)
 
 
+SMALL_BYTES = 1 << 20
+"""Texts and bytes, chosen by clients, of a response that is made at once; each of them may have 32 KiB."""
+
+
 def sum_exceeds(limit: int, counts: Iterable[int]) -> bool:
     """Return whether the sum of counts is above a limit. No more counts are read than that takes."""
     return any((limit := limit - count) < 0 for count in counts)

@@ -68,6 +68,7 @@ from kproto.messages.k90_describe_share_group_offsets import (
 )
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
+from kproto_server import deferred
 from kproto_server.connection import response_encoder
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
@@ -75,7 +76,6 @@ from kproto_server.connection.response_encoder import LARGE_RESPONSE_MAX_BYTES, 
 from kproto_server.handlers import (
     _described_groups,
     k09_offset_fetch,
-    k11_join_group,
     k15_describe_groups,
     k16_list_groups,
     k19_create_topics,
@@ -227,6 +227,7 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
             DescribeTransactionsRequest(transactional_ids=("x", "none", "x")),
             0,
         ),
+        (k16_list_groups, "SMALL_BYTES", ListGroupsRequest(), 0),
         (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(), 0),
         (k16_list_groups, "SLICE_GROUPS", ListGroupsRequest(states_filter=("Empty",)), 5),
         (k78_share_fetch, "SLICE_PARTITIONS", SHARE_FETCH, 1),
@@ -396,7 +397,7 @@ def test_a_response_that_is_too_large_closes_the_connection(monkeypatch: pytest.
 
 
 def test_a_leader_gets_much_metadata_in_slices() -> None:
-    metadata = [bytes((number,)) * (k11_join_group.SMALL_BYTES // 2) for number in range(3)]
+    metadata = [bytes((number,)) * (deferred.SMALL_BYTES // 2) for number in range(3)]
     broker = InMemoryBroker(settings={"group.initial.rebalance.delay.ms": "3000"})
     broker.connect().ask(FindCoordinatorRequest(key="g"), 0)
     sent = [broker.connect() for _ in metadata]
@@ -415,6 +416,31 @@ def test_a_leader_gets_much_metadata_in_slices() -> None:
     (leader,) = [response for response in responses if response.members]
     assert sorted(member.metadata for member in leader.members) == metadata
     assert in_slices.call_count == 1
+
+
+def test_what_clients_have_named_at_length_counts_in_the_size_of_a_response() -> None:
+    """A group with a protocol type of 32 KB, which a request of 37 KB named 7,490 times: 245 MB at once."""
+    group_id, long = "g" * 20_000, "p" * 20_000
+    broker = InMemoryBroker(settings={"group.initial.rebalance.delay.ms": "0"})
+    client = broker.connect()
+    client.ask(FindCoordinatorRequest(key="g"), 0)
+    for name in ("g", group_id):
+        protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
+        request = JoinGroupRequest(
+            group_id=name, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
+            protocol_type=long, protocols=protocols,
+        )  # fmt: skip
+        client.send(request, 3)
+        broker.advance(milliseconds=1)
+    requests = {DescribeGroupsRequest(groups=("g",) * 9): 4, ListGroupsRequest(): 2}
+    for request_, version in requests.items():
+        for limit, is_whole in ((1 << 20, True), (50_000, False)):
+            with (
+                mock.patch.object(k15_describe_groups, "SMALL_BYTES", limit),
+                mock.patch.object(k16_list_groups, "SMALL_BYTES", limit),
+            ):
+                made = ask(broker.state, request_, version)
+            assert isinstance(made, deferred.LargeResponse) is not is_whole, type_name(request_)
 
 
 def test_all_partitions_of_a_full_broker_fit_into_a_response() -> None:

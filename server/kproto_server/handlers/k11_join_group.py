@@ -11,7 +11,7 @@ from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.requests import JoinRequest
 from kproto_server.coordinator.membership.responses import JoinResult, rejected_join
-from kproto_server.deferred import DelayedOperation, LargeResponse, sum_exceeds
+from kproto_server.deferred import SMALL_BYTES, DelayedOperation, LargeResponse, sum_exceeds
 from kproto_server.handlers._member_requests import member_request_error
 from kproto_server.releases.release import VersionBehavior
 
@@ -23,8 +23,6 @@ KNOWN_IDS_SINCE = 4
 """The version from which on a new member first receives a member id, and joins again with it (KIP-394)."""
 NULL_NAMES_SINCE = 7
 SKIPS_SINCE = 9
-SMALL_BYTES = 1 << 20
-"""Metadata of members that the leader gets at once; more is encoded in slices."""
 
 
 class JoinGroupBehavior(VersionBehavior):
@@ -46,7 +44,8 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
         # There is no result if the broker stops. The client then looks for the group's next coordinator.
         result = pending.result or rejected_join(ErrorCode.NOT_COORDINATOR, request.member_id)
         made = _response(result, context)
-        is_large = sum_exceeds(SMALL_BYTES, (len(member.metadata) for member in result.members))
+        sizes = (len(one.member_id) + len(one.group_instance_id or "") + len(one.metadata) for one in result.members)
+        is_large = sum_exceeds(SMALL_BYTES, sizes)
         return LargeResponse(made) if is_large else made
 
     return DelayedOperation(None, response, pending.completion) if pending.result is None else response()

@@ -10,7 +10,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.deferred import LargeResponse, sum_exceeds
+from kproto_server.deferred import SMALL_BYTES, LargeResponse, sum_exceeds
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 SMALL_MEMBERS = 2000
 """Members that are described at once. A response with more, as it names a large group many times, is encoded in slices.
 """
-
-SMALL_BYTES = 1 << 20
-"""Bytes of metadata and assignments that are described at once, too."""
 
 NOT_FOUND_SINCE = 6
 """The version from which on a missing group has an error and a message."""
@@ -74,7 +71,18 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
 
 
 def _size_bytes(group: DescribedGroup) -> int:
-    return sum([len(member.member_metadata) + len(member.member_assignment) for member in group.members])
+    """Return the size of what clients have chosen: a request may name a group thousands of times."""
+    return len(group.protocol_type) + sum(
+        [
+            len(member.member_id)
+            + len(member.group_instance_id or "")
+            + len(member.client_id)
+            + len(member.member_metadata)
+            + len(member.member_assignment)
+            for member in group.members
+        ],
+        len(group.protocol_data),
+    )
 
 
 def _unrequested_operations(context: RequestContext) -> int:

@@ -10,7 +10,7 @@ from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.registry import as_group
-from kproto_server.deferred import LargeResponse, in_slices
+from kproto_server.deferred import SMALL_BYTES, LargeResponse, in_slices, sum_exceeds
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def _slices(
     # During a load the loaded groups are listed, and the error says that the list is incomplete.
     error = loading if loading in context.coordinator.unavailable.values() else 0
     response = ListGroupsResponse(error_code=error, groups=tuple(found))
-    return response if len(found) <= SLICE_GROUPS else LargeResponse(response, [error] if error else ())
+    sizes = (len(one.group_id) + len(one.protocol_type) for one in found)
+    is_large = len(found) > SLICE_GROUPS or sum_exceeds(SMALL_BYTES, sizes)
+    return LargeResponse(response, [error] if error else ()) if is_large else response
 
 
 def _filter(names: Collection[str], ignores_case: bool) -> frozenset[str]:

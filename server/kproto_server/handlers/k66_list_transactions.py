@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k66_list_transactions import ListTransactionsResponse, TransactionState
-from kproto_server.deferred import LargeResponse, in_slices
+from kproto_server.deferred import SMALL_BYTES, LargeResponse, in_slices, sum_exceeds
 from kproto_server.transactions.transaction import STATE_NAMES
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def _slices(
                 TransactionState(transactional_id=name, producer_id=values.producer_id, transaction_state=state)
             )
     response = _response(unknown, tuple(found))
-    return response if len(found) <= SLICE_IDS else LargeResponse(response)
+    is_large = len(found) > SLICE_IDS or sum_exceeds(SMALL_BYTES, (len(one.transactional_id) for one in found))
+    return LargeResponse(response) if is_large else response
 
 
 def _filter(request: ListTransactionsRequest, context: RequestContext) -> Callable[[TransactionValues], bool]:
