@@ -163,9 +163,8 @@ def _requested(request: FetchRequest) -> list[RequestedPartition]:
 
 
 def _respond(fetch: Fetch, reads: list[Read]) -> FetchResponse | DelayedOperation:
-    if fetch.request.max_wait_ms > 0 and not fetch.is_enough(reads):
-        return _DelayedFetch(fetch).wait()
-    return fetch.respond(reads)
+    lacking_bytes = fetch.lacking_after(reads) if fetch.request.max_wait_ms > 0 else 0
+    return _DelayedFetch(fetch, lacking_bytes).wait() if lacking_bytes else fetch.respond(reads)
 
 
 def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
@@ -261,21 +260,22 @@ class Fetch:
         budget = Budget(self._max_bytes)
         return [_partition(self._topic(one), one.fetch, request, budget, context) for one in self._requested]
 
-    def is_enough(self, reads: list[Read]) -> bool:
-        """Return whether the response is due: a partition has an error, or there are as many bytes as requested."""
+    def lacking_after(self, reads: list[Read]) -> int:
+        """Return how many bytes are missing until the response is due; 0: there are as many as requested, or a
+        partition has an error."""
         existing = [read for read in reads if not read.is_missing]
         if not existing or any(read.data.error_code or read.data.diverging_epoch != NO_DIVERGENCE for read in existing):
-            return True
+            return 0
         size = sum(len(read.data.records or b"") for read in existing)
         # Batches are whole here, and those of Kafka are truncated: it counts the bytes up to the limit.
-        return size >= self._min_bytes or (size > 0 and not self.lacking_bytes(len(existing)))
+        return self.lacking_bytes(len(existing)) if 0 < size < self._min_bytes else max(0, self._min_bytes - size)
 
     @property
     def _min_bytes(self) -> int:
         return min(self.request.min_bytes, self._max_bytes)
 
     def lacking_bytes(self, existing: int) -> int:
-        """Return how many bytes are missing until the response is due, by the sizes of batches: nothing is read.
+        """Return the same as `lacking_after` by the sizes of batches: nothing is read.
 
         ``existing``: how many partitions existed at the request. If there are fewer, the response is due.
         """
@@ -359,13 +359,13 @@ class _DelayedFetch:
     It is a waiter of all its partitions until the response is made, or the connection ends.
     """
 
-    def __init__(self, fetch: Fetch) -> None:
+    def __init__(self, fetch: Fetch, lacking_bytes: int) -> None:
         self._fetch = fetch
         self._completion = Completion(on_abandoned=self._stop_waiting)
         self._data: list[PartitionData] = []
         self._size = 0
         """Bytes of all partitions."""
-        self._lacking = 0
+        self._lacking = lacking_bytes
         """At least so many bytes are missing until the response is due."""
 
     def wait(self) -> DelayedOperation:
@@ -373,7 +373,6 @@ class _DelayedFetch:
         for data in self._data:
             data.waiters[self._appended] = None
         self._size = sum(data.size_bytes for data in self._data)
-        self._lacking = self._fetch.lacking_bytes(len(self._data))
         context = self._fetch.context
         return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._response, self._completion)
 
