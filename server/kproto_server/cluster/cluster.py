@@ -306,8 +306,7 @@ class Cluster(SharedState):
         return topic
 
     def _add_topic(self, topic: Topic) -> None:
-        self.changed()
-        self.created_version: int = self.version
+        self.created()
         self.partition_count += len(topic.partitions)
         self.topics[topic.name] = self._topics_by_id[topic.topic_id] = topic
         key = collision_key(topic.name)

@@ -123,6 +123,11 @@ class SharedState:
         """Raise the version, to invalidate decisions that depend on the cluster."""
         self.version += 1
 
+    def created(self) -> None:
+        """Raise the version for a new topic."""
+        self.changed()
+        self.created_version = self.version
+
     def _note_change(self, undo: Callable[[], object]) -> None:
         self.version += 1
         self.unsaved.append(undo)

@@ -72,17 +72,15 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
 
 def _size_bytes(group: DescribedGroup) -> int:
     """Return the size of what clients have chosen: a request may name a group thousands of times."""
-    return len(group.protocol_type) + sum(
-        [
-            len(member.member_id)
-            + len(member.group_instance_id or "")
-            + len(member.client_id)
-            + len(member.member_metadata)
-            + len(member.member_assignment)
-            for member in group.members
-        ],
-        len(group.protocol_data),
-    )
+    of_members = [
+        len(member.member_id)
+        + len(member.group_instance_id or "")
+        + len(member.client_id)
+        + len(member.member_metadata)
+        + len(member.member_assignment)
+        for member in group.members
+    ]
+    return len(group.protocol_type) + len(group.protocol_data) + sum(of_members)
 
 
 def _unrequested_operations(context: RequestContext) -> int:

@@ -24,7 +24,6 @@ from kproto_server.partition_log.transactions import TransactionIndex, read_mark
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-NO_TIMESTAMP = -1
 PRODUCER_HEADER = header_struct(
     "attributes", "last_offset_delta", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"
 )

@@ -12,12 +12,13 @@ from __future__ import annotations
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.records.record import NO_TIMESTAMP
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from kproto_server.partition_log.partition_data import PartitionData
 
-NO_TIMESTAMP = -1
 UNLIMITED = -1
 UNLIMITED_BYTES = 1 << 62
 STEP_BATCHES = 5000

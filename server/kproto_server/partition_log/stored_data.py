@@ -28,7 +28,8 @@ from kproto.records.batch_header import (
     header_struct,
 )
 from kproto.records.batches import SIZE_MIN, read_batch
-from kproto_server.partition_log.partition_data import NO_TIMESTAMP, PRODUCER_HEADER, Append, PartitionData
+from kproto.records.record import NO_TIMESTAMP
+from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, PartitionData
 from kproto_server.storage.errors import DamagedBatch
 
 if TYPE_CHECKING:

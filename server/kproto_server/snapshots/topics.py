@@ -15,9 +15,10 @@ from kproto.records.batch_header import (
     NO_SEQUENCE,
 )
 from kproto.records.batches import batch_end
+from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import read_header
 from kproto_server.coordinator.offsets_log.batches import with_checksum
-from kproto_server.partition_log.partition_data import NO_DATA, NO_TIMESTAMP, PartitionData
+from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
