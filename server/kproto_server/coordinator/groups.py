@@ -208,12 +208,15 @@ class Group:
         if member is None:
             return None
         self._count_protocols(member, -1)
-        # A log may have two members of one instance.
-        if member.group_instance_id is not None and self.static_members.get(member.group_instance_id) == member_id:
-            del self.static_members[member.group_instance_id]
+        self._drop_instance(member.group_instance_id, member_id)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         return member
+
+    def _drop_instance(self, instance_id: str | None, member_id: str) -> None:
+        """Have an instance id free again, unless another member has it by now; a log may have two of one instance."""
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
         """Replace the supported protocols of a member."""

@@ -61,7 +61,7 @@ class ConsumerGroup(EpochGroup[GroupData]):
         removed = [old for member_id, old in before.items() if member_id not in members]
         for gone in removed:
             self._release(gone)
-            self._drop_instance(gone)
+            self._drop_instance(gone.group_instance_id, gone.member_id)
         moved = [(one, old) for _, one, old in changed if old is None or _has_other_partitions(one, old)]
         for _, old in moved:
             if old is not None:
@@ -70,7 +70,7 @@ class ConsumerGroup(EpochGroup[GroupData]):
             self._own(member)
         for _, member, old in changed:
             if old is not None and old.group_instance_id != member.group_instance_id:
-                self._drop_instance(old)
+                self._drop_instance(old.group_instance_id, old.member_id)
         for _, member, _ in changed:
             if member.group_instance_id is not None:
                 self.static_members[member.group_instance_id] = member.member_id
@@ -83,12 +83,6 @@ class ConsumerGroup(EpochGroup[GroupData]):
         state = self._state_of(data)
         if state is not self.state:
             self.transition_to(state, now_ms)
-
-    def _drop_instance(self, member: ConsumerMember) -> None:
-        """Have the instance id of a member free again, unless another member has it by now."""
-        instance_id = member.group_instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
-            del self.static_members[instance_id]
 
     def _release(self, member: ConsumerMember) -> None:
         member_id = member.member_id

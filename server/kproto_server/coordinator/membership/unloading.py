@@ -34,18 +34,16 @@ def unload(coordinator: GroupCoordinator, partitions: Collection[int]) -> None:
         timers.schedule(coordinator, group)
 
 
-def unload_all(coordinator: GroupCoordinator) -> None:
-    """Fail all pending requests with UNKNOWN_MEMBER_ID and cancel all timers, as all groups are about to be dropped."""
+def unload_all(coordinator: GroupCoordinator, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
+    """Fail all pending requests and cancel all timers, as all groups are about to be dropped."""
     for group in coordinator.groups:
-        fail_pending(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        fail_pending(group, error)
         end_group(group)
 
 
 def forget_all(coordinator: GroupCoordinator) -> None:
     """Fail all pending requests with NOT_COORDINATOR, end all groups and drop them: the offsets topic was deleted."""
-    for group in coordinator.groups:
-        fail_pending(group, ErrorCode.NOT_COORDINATOR)
-        end_group(group)
+    unload_all(coordinator, ErrorCode.NOT_COORDINATOR)
     coordinator.forget_groups()
 
 

@@ -121,9 +121,7 @@ class StreamsGroup(EpochGroup[StreamsData]):
                 self.standby_processes.get(task, set()).discard(member.process_id)
             for task in task_ids(tasks.warmup):
                 self.warmup_processes.get(task, set()).discard(member.process_id)
-        instance_id = member.group_instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
-            del self.static_members[instance_id]
+        self._drop_instance(member.group_instance_id, member.member_id)
 
     def _own(self, member: StreamsMember) -> None:
         for tasks in (member.assigned, member.revoking):
