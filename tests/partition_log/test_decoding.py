@@ -34,7 +34,7 @@ from kproto.records.record import Record, RecordHeader, decode_in_pieces, decode
 from kproto.records.record_batch import RecordBatch, build_record_batch, read_record_batch
 from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
-from kproto_server.handlers import k01_fetch
+from kproto_server.handlers import _fetched_partition, k01_fetch
 from kproto_server.handlers.k01_fetch import CONVERTED_MAX_BYTES, CONVERTED_RECORDS_MAX
 from kproto_server.observation.observe import Observations
 from kproto_server.partition_log import decoding, lookup
@@ -141,7 +141,7 @@ def test_markers_of_transactions_cost_by_their_bytes(version: int) -> None:
 def test_a_response_has_few_aborted_transactions_but_all_of_its_records(
     monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(k01_fetch, "ABORTED_MAX", limit)
+    monkeypatch.setattr(_fetched_partition, "ABORTED_MAX", limit)
     broker = broker_with()
     transactions(broker, 50, committed=False, with_records=True)
     offset, responses = 0, 0
