@@ -46,39 +46,20 @@ def add_partitions_to_txn(asked: Asked, perform: Perform) -> Any:
     request, rights = asked.request, asked.rights
     if asked.context.api_version >= BROKERS_SINCE:
         return on_cluster(Operation.CLUSTER_ACTION)(asked, perform)
-    if not rights.on_transactional_id(Operation.WRITE, request.v3_and_below_transactional_id):
-        return _add_partitions_errors(asked, lambda name, index: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    denied = {one.name for one in request.v3_and_below_topics if not rights.on_topic(Operation.WRITE, one.name)}
-    if not denied:
+    topics = request.v3_and_below_topics
+    is_denied = not rights.on_transactional_id(Operation.WRITE, request.v3_and_below_transactional_id)
+    denied = {one.name for one in topics if not rights.on_topic(Operation.WRITE, one.name)}
+    if not is_denied and not denied:
         return perform(request)
-    from kproto_server.handlers.k24_add_partitions_to_txn import partition_errors  # not imported at the start
 
-    errors = partition_errors(request.v3_and_below_topics, asked.context, denied)
-    return _add_partitions_errors(asked, lambda name, index: errors[name, index])
+    # Not imported at the start.
+    from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
+    from kproto_server.handlers.k24_add_partitions_to_txn import partition_errors, results_of
 
-
-def _add_partitions_errors(asked: Asked, error_of: Any) -> Any:
-    from kproto.messages.k24_add_partitions_to_txn import (
-        AddPartitionsToTxnPartitionResult,
-        AddPartitionsToTxnResponse,
-        AddPartitionsToTxnTopicResult,
-    )
-
-    return AddPartitionsToTxnResponse(
-        throttle_time_ms=0,
-        results_by_topic_v3_and_below=tuple(
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=tuple(
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=error_of(topic.name, index)
-                    )
-                    for index in topic.partitions
-                ),
-            )
-            for topic in asked.request.v3_and_below_topics
-        ),
-    )
+    errors = partition_errors(topics, asked.context, denied)
+    if is_denied:
+        errors = dict.fromkeys(errors, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=results_of(topics, errors))
 
 
 def write_txn_markers(asked: Asked, perform: Perform) -> Any:

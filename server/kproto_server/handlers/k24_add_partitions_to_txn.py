@@ -17,7 +17,7 @@ from kproto_server.transactions.transitions import EPOCH_FOR_EACH_TRANSACTION, P
 from kproto_server.transactions.version_behavior import TransactionBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from kproto.messages.k24_add_partitions_to_txn import (
         AddPartitionsToTxnRequest,
@@ -74,10 +74,10 @@ def _of_transaction(one: AddPartitionsToTxnTransaction, context: RequestContext)
         return _added(one.transactional_id, producer, one.topics, context, version)
     errors = partition_errors(one.topics, context)
     if any(errors.values()):
-        return lambda: _results(one.topics, errors)
+        return lambda: results_of(one.topics, errors)
     error = coordinator_error(one.transactional_id, context)
     errors = {key: error or context.transactions.verify(one.transactional_id, producer, key) for key in errors}
-    return lambda: _results(one.topics, errors)
+    return lambda: results_of(one.topics, errors)
 
 
 def _added(
@@ -90,14 +90,14 @@ def _added(
     """Add partitions; return the function that returns the results once the log has them."""
     errors = partition_errors(topics, context)
     if any(errors.values()):
-        return lambda: _results(topics, errors)
+        return lambda: results_of(topics, errors)
     error = coordinator_error(transactional_id, context)
     if error:
-        return lambda: _results(topics, dict.fromkeys(errors, error))
+        return lambda: results_of(topics, dict.fromkeys(errors, error))
     outcome = context.transactions.add_partitions(
         transactional_id, producer, list(errors), context.now_ms, client_version
     )
-    return lambda: _results(topics, dict.fromkeys(errors, known_error(outcome.error, FENCED_SINCE, context)))
+    return lambda: results_of(topics, dict.fromkeys(errors, known_error(outcome.error, FENCED_SINCE, context)))
 
 
 def partition_errors(
@@ -125,7 +125,8 @@ def partition_errors(
     return errors
 
 
-def _results(topics: Sequence[AddPartitionsToTxnTopic], errors: dict[tuple[str, int], int]) -> TopicResults:
+def results_of(topics: Sequence[AddPartitionsToTxnTopic], errors: Mapping[tuple[str, int], int]) -> TopicResults:
+    """Return the results of the partitions of a request, with the error of each."""
     return tuple(
         [
             AddPartitionsToTxnTopicResult(
