@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """A file in a folder that can't be written, or one that is mounted into a container."""
@@ -25,7 +26,8 @@ def check_writable(path: str) -> None:
         OSError: the file can't be written.
     """
     if not os.path.exists(path):
-        _with_partial(os.path.realpath(path) if os.path.islink(path) else path, "", os.remove)
+        with _partial(os.path.realpath(path), path) as partial:
+            _write_in_place(partial, "")
     elif not _is_pipe(path):  # opening a pipe would wait for its reader
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
@@ -41,7 +43,9 @@ def write(path: str, text: str, *, is_private: bool = False) -> None:
         return
     target = os.path.realpath(path)  # a symbolic link stays one
     try:
-        _with_partial(target, text, lambda partial: os.replace(partial, target), is_private=is_private)
+        with _partial(target, path) as partial:
+            _write_in_place(partial, text, is_private=is_private)
+            os.replace(partial, target)
     except OSError as error:
         if error.errno not in NOT_REPLACEABLE or not os.path.exists(target):
             raise
@@ -61,16 +65,9 @@ def completed(path: str) -> Iterator[str]:
         yield path
         return
     target = os.path.realpath(path)
-    partial = _partial_name(target)
-    try:
+    with _partial(target, path) as partial:
         yield partial
         os.replace(partial, target)
-    except OSError as error:
-        _name(error, partial, path)
-        raise
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
 
 
 def is_written_in_place(path: str) -> bool:
@@ -92,44 +89,46 @@ def remove(path: str, content: str | None = None) -> None:
         pass
 
 
-def _write_in_place(path: str, text: str, *, is_private: bool = False) -> None:
-    def opened(path: str, flags: int) -> int:
-        descriptor = os.open(path, flags, 0o600 if is_private else 0o666)
-        if is_private:
-            os.chmod(path, 0o600)  # the mode above is that of a new file
-        return descriptor
+def opened_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, also one that others could read so far: an ``opener`` for `open`.
 
-    with open(path, "w", encoding="utf-8", opener=opened) as file:
+    Raises:
+        OSError: the file can't be opened, or stays readable for others.
+    """
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        if stat.S_ISREG(mode := os.fstat(descriptor).st_mode) and mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _write_in_place(path: str, text: str, *, is_private: bool = False) -> None:
+    with open(path, "w", encoding="utf-8", opener=opened_private if is_private else None) as file:
         file.write(text)
 
 
-def _with_partial(path: str, text: str, finish: Callable[[str], object], *, is_private: bool = False) -> None:
-    """Write a file with a name of its own beside ``path``, then finish with it; it never stays behind."""
-    partial = _partial_name(path)
+@contextmanager
+def _partial(target: str, path: str) -> Iterator[str]:
+    """Yield the name of a file beside ``target`` for the block to write and rename; it never stays behind.
+
+    An error that names this file names ``path``, the name that the user gave.
+    """
+    folder, name = os.path.split(target)
+    partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
     try:
-        _write_in_place(partial, text, is_private=is_private)
-        finish(partial)
+        yield partial
     except OSError as error:
-        _name(error, partial, path)
+        if error.filename == partial:
+            error.filename = path
+            del error.filename2
         raise
     finally:
         if os.path.exists(partial):
             os.remove(partial)
 
 
-def _name(error: OSError, partial: str, path: str) -> None:
-    """Let an error that names the file beside a file name that file: the user gave its name."""
-    if error.filename == partial:
-        error.filename = path
-        del error.filename2
-
-
-def _partial_name(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}.partial")
-
-
 def _is_pipe(path: str) -> bool:
-    import stat
-
     return stat.S_ISFIFO(os.stat(path).st_mode)

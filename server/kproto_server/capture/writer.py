@@ -6,13 +6,12 @@ Checksums of TCP are 0, as in a capture of packets whose network card computes t
 
 from __future__ import annotations
 
-import os
-import stat
 import struct
 import time
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from kproto.output_file import opened_private
 from kproto_server.capture.segments import ACK, FIN, RAW, SYN, TCP
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class CaptureFile:
             now_ns: returns the time of packets for which none is given.
         """
         self.now_ns: Callable[[], int] = now_ns
-        self._file: BufferedWriter = open(path, "wb", opener=_private)  # noqa: SIM115 (`close` closes it)
+        self._file: BufferedWriter = open(path, "wb", opener=opened_private)  # noqa: SIM115 (`close` closes it)
         self._file.write(HEADER)
         self.flush()
 
@@ -122,18 +121,6 @@ class CapturedConnection:
         else:
             ip = struct.pack(">IHBB16s16s", 6 << 28, size, TCP, TTL, source, destination)
         self._file.packet(ip + tcp + payload, self._file.now_ns() if time_ns is None else time_ns)
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read, also one that others could read so far."""
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        if stat.S_ISREG(mode := os.fstat(descriptor).st_mode) and mode & 0o077:
-            os.fchmod(descriptor, 0o600)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _mapped(end: Endpoint) -> Endpoint:
