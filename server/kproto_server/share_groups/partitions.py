@@ -161,13 +161,16 @@ class SharePartitions:
         found = self._loaded.get(key)
         if found is None:
             return None
-        topic = self._cluster.topic_by_id(key.topic_id)
-        partition = topic and topic.partition(key.partition)
+        partition = self._partition(key)
         if not partition or partition.leader_epoch != found.loaded.leader_epoch:
             self.drop(key)
             return None
         self._limit(found)
         return found
+
+    def _partition(self, key: SharePartitionKey) -> Partition | None:
+        topic = self._cluster.topic_by_id(key.topic_id)
+        return topic.partition(key.partition) if topic else None
 
     def _limit(self, found: LoadedPartition) -> None:
         """Give a share partition the limits of its group, which its configs may have changed."""
@@ -195,9 +198,7 @@ class SharePartitions:
     def forget_groups(self, group_ids: Collection[str], node_id: int) -> None:
         """Forget the share partitions of groups on a node, but not those with records for the dead letter queue."""
         for key in [key for key in self._loaded if key.group_id in group_ids]:
-            found = self.known(key)
-            topic = self._cluster.topic_by_id(key.topic_id)
-            partition = topic and topic.partition(key.partition)
+            found, partition = self.known(key), self._partition(key)
             if found is not None and partition and partition.leader == node_id and not found.share.has_dead:
                 self.drop(key)
 

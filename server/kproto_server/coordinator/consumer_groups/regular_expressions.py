@@ -22,7 +22,7 @@ from kproto_server.coordinator.epoch_groups.writing import write
 from kproto_server.coordinator.regular_expression import InvalidRegex, regex_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from kproto_server.coordinator.consumer_groups.data import ConsumerMember, GroupData
     from kproto_server.coordinator.consumer_groups.group import ConsumerGroup
@@ -49,9 +49,8 @@ def update(
     old, new = member.regex, updated.regex
     raises_epoch = is_unmatched = False
     if old != new:
-        counts = _subscribers(group.data.members.values())
         data = without_unused(data, old)
-        if new and new not in counts:
+        if new and new not in _used(group.data):
             refusal = _syntax_error(new)
             if refusal is not None:
                 return refusal
@@ -60,7 +59,7 @@ def update(
             raises_epoch = new in data.resolved
         elif old:
             raises_epoch = coordinator.behavior.removed_regex_raises_epoch
-    used = _subscribers(data.members.values())
+    used = _used(data)
     if (
         used
         and not group.is_matching
@@ -78,13 +77,9 @@ def without_unused(data: GroupData, regex: str | None) -> GroupData:
     return data._replace(resolved={one: found for one, found in data.resolved.items() if one != regex})
 
 
-def _subscribers(members: Iterable[ConsumerMember]) -> dict[str, int]:
-    """Return the number of members that subscribe to each expression."""
-    counts: dict[str, int] = {}
-    for member in members:
-        if member.regex:
-            counts[member.regex] = counts.get(member.regex, 0) + 1
-    return counts
+def _used(data: GroupData) -> dict[str, None]:
+    """Return the expressions that members subscribe to, each once."""
+    return dict.fromkeys(member.regex for member in data.members.values() if member.regex)
 
 
 def _syntax_error(regex: str) -> Refusal | None:
@@ -99,7 +94,7 @@ def _syntax_error(regex: str) -> Refusal | None:
 def _is_refresh_due(
     coordinator: GroupCoordinator,
     group: ConsumerGroup,
-    used: Mapping[str, int],
+    used: Collection[str],
     interval_ms: int,
     now_ms: int,
     *,
@@ -123,7 +118,7 @@ def _refresh(coordinator: GroupCoordinator, group: ConsumerGroup, client: Client
 def _steps(coordinator: GroupCoordinator, group: ConsumerGroup, client: Client) -> Iterator[None]:
     version, left, may_describe = coordinator.topics_version(), STEP_CHARACTERS, client.may_describe
     matched: dict[str, frozenset[str]] = {}
-    for text in _subscribers(group.data.members.values()):
+    for text in _used(group.data):
         try:
             regex, found = regex_of(text), []
         except InvalidRegex:  # of a log that a real broker has written; Kafka finds nothing, too
@@ -147,7 +142,7 @@ def _write(
 ) -> None:
     """Write which topics the expressions match, without those that no member has any more."""
     now_ms, data = coordinator.clock.now_ms(), group.data
-    used = _subscribers(data.members.values())
+    used = _used(data)
     resolved = {text: ResolvedRegex(found, version, now_ms) for text, found in matched.items() if text in used}
     before, data = data, data._replace(resolved=resolved)
     topics_hash = hash_of_topics(coordinator, data)

@@ -99,10 +99,12 @@ def member_left(coordinator: GroupCoordinator, group: Group, now_ms: int) -> Non
         pending_member_left(coordinator, group, now_ms)
 
 
-def pending_member_left(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
+def pending_member_left(
+    coordinator: GroupCoordinator, group: Group, now_ms: int, *, ends_initial_delay: bool = False
+) -> None:
     """Stop waiting for a member id that was given out and is not used: it may be the last that was missing."""
     if group.state is PREPARING:
-        try_complete_join(coordinator, group, now_ms)
+        try_complete_join(coordinator, group, now_ms, ends_initial_delay=ends_initial_delay)
 
 
 def try_complete_join(

@@ -26,10 +26,10 @@ from kproto_server.coordinator.membership.rebalance import (
     expire_pending_syncs,
     extend_initial_delay_or_complete_join,
     member_left,
+    pending_member_left,
     prepare_rebalance,
-    try_complete_join,
 )
-from kproto_server.coordinator.membership.state_machine import DEAD, PREPARING
+from kproto_server.coordinator.membership.state_machine import DEAD
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -84,9 +84,8 @@ def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
         if deadline_ms <= now_ms:
             del group.pending_members[member_id]
             # In the new coordinator this ends the initial rebalance delay, too (measured on 4.4.0).
-            if group.state is PREPARING:
-                ends_initial_delay = coordinator.behavior.is_new_coordinator
-                try_complete_join(coordinator, group, now_ms, ends_initial_delay=ends_initial_delay)
+            ends_initial_delay = coordinator.behavior.is_new_coordinator
+            pending_member_left(coordinator, group, now_ms, ends_initial_delay=ends_initial_delay)
     for member in list(group.members.values()):
         # The removal of a member may have completed a join phase, which removes others: hence the last condition.
         if member.session_deadline_ms <= now_ms and _can_expire(member) and member.member_id in group.members:
