@@ -130,9 +130,6 @@ class Consumer2:
         if any(map(ERROR_OF, messages)):
             for message in messages:
                 self._note_error(message, fetched)
-            # librdkafka may still return events of a partition that was unassigned meanwhile, as it does with records.
-            fetched.ends = {each: end for each, end in fetched.ends.items() if each in self._partitions}
-            fetched.rejected = {each: error for each, error in fetched.rejected.items() if each in self._partitions}
             messages = [message for message in messages if message.error() is None]
         if messages and self._is_one_run():
             fetched.runs = [(partition_of_message(messages[0]), messages)]
@@ -187,10 +184,14 @@ class Consumer2:
         error = message.error()
         if error is None:
             return
-        if error.code() == KafkaError._PARTITION_EOF:
-            fetched.ends[partition_of_message(message)] = offset_of(message)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            fetched.rejected[partition_of_message(message)] = message
+        if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
+            partition = partition_of_message(message)
+            if partition not in self._partitions:
+                return  # librdkafka may still return events of a partition that was unassigned, as it does with records
+            if error.code() == KafkaError._PARTITION_EOF:
+                fetched.ends[partition] = offset_of(message)
+            else:
+                fetched.rejected[partition] = message
         elif error.fatal():
             raise Consumer2Failed(str(error))
         else:

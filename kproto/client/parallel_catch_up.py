@@ -156,15 +156,13 @@ class ParallelCatchUp:
         """Stop for revoked partitions; the next owner continues with their checkpoints (CK-84)."""
         for partition in partitions:
             self._forget(partition, StopReason.REVOKED)
-        self._consumer2.unassign(partitions)
-        self._key_scan.stop(partitions)
+        self._stop_consumer2(partitions)
 
     def cancel(self, partition: PartitionKey) -> bool:
         """Cancel a catch-up and delete its checkpoints (CK-67); return whether there was one."""
         catch_up = self._forget(partition, StopReason.CANCELLED)
         self._assignment.release(partition)
-        self._consumer2.unassign([partition])
-        self._key_scan.stop([partition])
+        self._stop_consumer2([partition])
         if catch_up is not None:
             self._checkpoint_topic.write(partition, {}, catch_up.checkpoints())
         return catch_up is not None
@@ -354,9 +352,15 @@ class ParallelCatchUp:
 
     # -- internals
 
+    def _stop_consumer2(self, partitions: Collection[PartitionKey]) -> None:
+        """End what reads the partitions for consumer 2, and what is known of their bounds."""
+        self._consumer2.unassign(partitions)
+        self._key_scan.stop(partitions)
+        for partition in partitions:
+            self._rejected.pop(partition, None)
+            self._queried_bounds.pop(partition, None)
+
     def _forget(self, partition: PartitionKey, reason: StopReason) -> CatchUp | None:
-        self._rejected.pop(partition, None)
-        self._queried_bounds.pop(partition, None)
         self._earlier_ranges.forget(partition)
         self.switched_at.pop(partition, None)
         catch_up = self.catch_ups.pop(partition, None) or self._uncommitted.pop(partition, None)
@@ -374,10 +378,7 @@ class ParallelCatchUp:
                     # If the offset is committed already, no later commit deletes the checkpoints.
                     self.committed(partition, catch_up.committed_offset)
                 case StopConsumer2():
-                    self._consumer2.unassign([partition])
-                    self._key_scan.stop([partition])
-                    self._rejected.pop(partition, None)
-                    self._queried_bounds.pop(partition, None)
+                    self._stop_consumer2([partition])
                 case ResumeConsumer1():
                     self._assignment.release(partition)
                 case PauseConsumer1():

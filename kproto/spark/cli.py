@@ -101,8 +101,7 @@ def _check(options: Namespace) -> None:
     from kproto.logs.log_dirs import is_many, log_dirs
     from kproto.logs.remote import check_written
     from kproto.spark.audited import split
-    from kproto.spark.formats import ATOMIC, has_format
-    from kproto.spark.inputs import is_tables
+    from kproto.spark.formats import ATOMIC, has_format, is_tables
 
     command = options.program.of(options.job)
     if options.job == "versions":

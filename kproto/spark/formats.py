@@ -27,6 +27,11 @@ _LISTED: Mapping[str, type[AtomicTables]] = {**ATOMIC, PARQUET: StoreTables}
 """The formats of tables that have a directory of metadata each."""
 
 
+def is_tables(path: str) -> bool:
+    """Return whether the command `tables` wrote tables there that are Parquet of this machine."""
+    return not is_remote(path) and Publication(local_path(path)).exists()
+
+
 def atomic_format(path: str) -> str | None:
     """Return the format of the tables at a path or URI; None: there are none, or Parquet of this machine.
 
@@ -83,8 +88,7 @@ def tables_to_write(spark: SparkSession, root: str, form: str) -> AtomicTables |
         TablesError: there are tables of another format. Parquet readers would count the files of both.
         NoLog, MissingPackage, StoreError: as `open_tables`.
     """
-    is_local_parquet = not is_remote(root) and Publication(local_path(root)).exists()
-    there = PARQUET if is_local_parquet else _format_at(spark, root)[0]
+    there = PARQUET if is_tables(root) else _format_at(spark, root)[0]
     if there not in (None, form):
         raise TablesError(f"{root}: has tables in the format {there}: those in {form} need another directory")
     if form == PARQUET:

@@ -13,6 +13,7 @@ from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto.spark.engine import F
+from kproto.spark.jobs.common import batches_of_offsets_topic
 from kproto.spark.tables import Origin
 from kproto.spark.times import moment_of
 
@@ -204,7 +205,7 @@ class Input:
         """Return the rows of `_covered` that `log_batches` gives."""
         # A batch of compressed messages of magic 0 and 1 has neither a count nor a first offset there.
         return (
-            self.log_batches.where((F.col("topic") == OFFSETS_TOPIC) & (F.col("bytes").isNull() | (F.col("bytes") > 0)))
+            batches_of_offsets_topic(self.log_batches)
             .groupBy("partition")
             .agg(
                 F.count("*").alias("batches"),

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.logs.files import find_partitions, survey
-from kproto.logs.locations import is_remote, local_path
+from kproto.logs.locations import local_path
 from kproto.logs.log_dirs import SEPARATOR, is_many, log_dirs
 from kproto.logs.replicas import BEHIND, CUT, DIVERGED, compare, find_log_dirs, find_replicas, paths_of
 from kproto.spark import tables
-from kproto.spark.formats import PARQUET, atomic_format, open_tables
+from kproto.spark.formats import PARQUET, atomic_format, is_tables, open_tables
 from kproto.spark.input import Coverage, Input
 from kproto.spark.log_input import LogInput
-from kproto.spark.publish import Publication
 from kproto.spark.schemas import TABLES
 from kproto.spark.store_manifest import size_in_store
 from kproto.spark.words import plural
@@ -138,8 +137,3 @@ def input_size(path: str) -> int:
 
 def _table_file_sizes(root: Path) -> list[int]:
     return [path.stat().st_size for name in NAMES for path in (root / name).rglob("*.parquet")]
-
-
-def is_tables(path: str) -> bool:
-    """Return whether the command `tables` wrote there."""
-    return not is_remote(path) and Publication(local_path(path)).exists()

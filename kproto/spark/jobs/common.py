@@ -25,6 +25,12 @@ def applied(commits: DataFrame) -> DataFrame:
     return commits.where(state.isNull() | state.isin("none", "committed"))
 
 
+def batches_of_offsets_topic(log_batches: DataFrame) -> DataFrame:
+    """Return the rows of batches in the offsets topic: the row of an empty log has no bytes in it."""
+    is_batch = F.col("bytes").isNull() | (F.col("bytes") > 0)
+    return log_batches.where((F.col("topic") == OFFSETS_TOPIC) & is_batch)
+
+
 def with_visible_from(commits: DataFrame, log_batches: DataFrame | None) -> DataFrame:
     """Return the applied commits with `visible_from`: the log offset at which brokers begin to return them.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.engine import F, Window
+from kproto.spark.jobs.common import batches_of_offsets_topic
 from kproto.spark.schemas import HOT_PARTITIONS, select_columns
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def hot_partitions(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
             F.max("group_commits").alias("top_commits"),
         )
     )
-    is_batch = F.col("bytes").isNull() | (F.col("bytes") > 0)  # the row of an empty log has no bytes
     sizes = (
-        log_batches.where((F.col("topic") == OFFSETS_TOPIC) & is_batch)
+        batches_of_offsets_topic(log_batches)
         .groupBy(F.col("partition").alias("log_partition"))
         .agg(F.sum("bytes").alias("bytes"))
     )
