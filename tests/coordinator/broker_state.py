@@ -13,6 +13,7 @@ from kproto.messages.k08_offset_commit import (
 from kproto_server.cluster.cluster import Cluster, Topic
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.deferred import LargeResponse
 from kproto_server.handlers import handler
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import ConnectionInfo, RequestContext
@@ -52,7 +53,13 @@ def new_state(
 
 
 def ask(state: BrokerState, request: Request, version: int, *, node_id: int = 1, now_ms: int = NOW_MS) -> Any:
-    """Return a handler's response to a request to a node."""
+    """Return a handler's response to a request to a node; one that is made in slices, too."""
+    result = handled(state, request, version, node_id=node_id, now_ms=now_ms)
+    return result.response if isinstance(result, LargeResponse) else result
+
+
+def handled(state: BrokerState, request: Request, version: int, *, node_id: int = 1, now_ms: int = NOW_MS) -> Any:
+    """Return what a handler returns for a request to a node."""
     api_key = type(request)._api_key
     connection = ConnectionInfo("/127.0.0.1")
     return handler(api_key)(request, request_context(state, node_id, connection, api_key, version, now_ms))

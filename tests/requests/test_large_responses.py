@@ -55,12 +55,13 @@ from kproto.messages.k65_describe_transactions import (
     TransactionState,
 )
 from kproto.messages.k66_list_transactions import ListTransactionsRequest
+from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
 from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest
+from kproto.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from kproto.messages.k77_share_group_describe import ShareGroupDescribeRequest
 from kproto.messages.k78_share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
-from kproto.messages.k89_streams_group_describe import StreamsGroupDescribeRequest
 from kproto.messages.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -74,7 +75,6 @@ from kproto_server.connection.connection import Connection
 from kproto_server.connection.dispatcher import Dispatcher
 from kproto_server.connection.response_encoder import LARGE_RESPONSE_MAX_BYTES, ResponseEncoder
 from kproto_server.handlers import (
-    _described_groups,
     k09_offset_fetch,
     k15_describe_groups,
     k16_list_groups,
@@ -89,7 +89,6 @@ from kproto_server.handlers import (
     k66_list_transactions,
     k74_list_config_resources,
     k78_share_fetch,
-    k90_describe_share_group_offsets,
 )
 from kproto_server.observation.observe import Observations
 from kproto_server.partition_log import lookup
@@ -97,7 +96,7 @@ from kproto_server.requests.context import ConnectionInfo
 from kproto_server.security.users import ScramCredential
 from kproto_server.state import BrokerState
 from kproto_server.testing import InMemoryBroker
-from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
+from tests.coordinator.broker_state import NOW_MS, ask, commit, handled, new_state
 from tests.robustness.steps import count_steps
 
 TOPICS = {"a": 3, "b": 2, "c": 4}
@@ -243,30 +242,6 @@ def slices(state: BrokerState, request: Request, version: int) -> tuple[list[int
         (k74_list_config_resources, "SMALL_RESOURCES", ListConfigResourcesRequest(resource_types=()), 1),
         (k32_describe_configs, "SMALL_CONFIGS", DescribeConfigsRequest(resources=(BROKER, MISSING, BROKER)), 4),
         (k35_describe_log_dirs, "SMALL_PARTITIONS", DescribeLogDirsRequest(topics=None), 4),
-        (
-            _described_groups,
-            "SMALL_GROUPS",
-            ConsumerGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
-            1,
-        ),
-        (
-            _described_groups,
-            "SMALL_GROUPS",
-            ShareGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
-            1,
-        ),
-        (
-            _described_groups,
-            "SMALL_GROUPS",
-            StreamsGroupDescribeRequest(group_ids=("g", "none", "g"), include_authorized_operations=False),
-            0,
-        ),
-        (
-            k90_describe_share_group_offsets,
-            "SMALL_PARTITIONS",
-            DescribeShareGroupOffsetsRequest(groups=(SHARED, SHARED)),
-            1,
-        ),
     ],
     ids=type_name,
 )
@@ -315,6 +290,62 @@ def test_no_slice_takes_more_steps_when_more_exists(request_: Request) -> None:
             commit(state, f"group-{index}", {"t0": {0: 5}})
         slices(state, request_, 4)  # loads code, and generates the encoder
         most.append(max(slices(state, request_, 4)[0]))
+    assert most[1] < 1.5 * most[0]
+
+
+def with_members(kind: str, count: int) -> BrokerState:
+    """Return a state whose group "g" of a kind has members that subscribe to 100 topics."""
+    broker = InMemoryBroker(kafka_version="4.4", topics=TOPICS)
+    for name in ("__consumer_offsets", "__share_group_state"):
+        broker.state.cluster.ensure_internal_topic(name, broker.clock.now_ms())
+    pair = broker.connect()
+    names = tuple(f"t{index}" for index in range(100))
+    for index in range(count):
+        request: Request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id=f"m{index}",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=names,
+            topic_partitions=(),
+        )
+        if kind == "share":
+            request = ShareGroupHeartbeatRequest(
+                group_id="g", member_id=f"m{index}", member_epoch=0, subscribed_topic_names=names
+            )
+        response: Any = pair.ask(request, 1)
+        assert not response.error_code
+    return broker.state
+
+
+@pytest.mark.parametrize(
+    ("kind", "request_"),
+    [
+        ("consumer", ConsumerGroupDescribeRequest(group_ids=("g",) * 5, include_authorized_operations=False)),
+        ("share", ShareGroupDescribeRequest(group_ids=("g",) * 5, include_authorized_operations=False)),
+    ],
+    ids=["consumer", "share"],
+)
+def test_no_slice_takes_more_steps_when_a_group_has_more_members(kind: str, request_: Request) -> None:
+    most = []
+    for count in (100, 200):
+        state = with_members(kind, count)
+        slices(state, request_, 1)  # loads code, and generates the encoder
+        most.append(max(slices(state, request_, 1)[0]))
+    assert most[1] < 1.5 * most[0]
+
+
+def test_no_slice_takes_more_steps_when_a_share_group_has_more_partitions() -> None:
+    most = []
+    for count in (4_000, 8_000):
+        state = new_state(topics={"a": count})
+        topic = DescribeShareGroupOffsetsRequestTopic(topic_name="a", partitions=tuple(range(count)))
+        request = DescribeShareGroupOffsetsRequest(
+            groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=(topic,)),)
+        )
+        slices(state, request, 1)  # loads code, and generates the encoder
+        _, *later = slices(state, request, 1)[0]  # the first one decodes the request
+        most.append(max(later))
     assert most[1] < 1.5 * most[0]
 
 
@@ -439,7 +470,7 @@ def test_what_clients_have_named_at_length_counts_in_the_size_of_a_response() ->
                 mock.patch.object(k15_describe_groups, "SMALL_BYTES", limit),
                 mock.patch.object(k16_list_groups, "SMALL_BYTES", limit),
             ):
-                made = ask(broker.state, request_, version)
+                made = handled(broker.state, request_, version)
             assert isinstance(made, deferred.LargeResponse) is not is_whole, type_name(request_)
 
 

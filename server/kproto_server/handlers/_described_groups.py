@@ -17,25 +17,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
-SMALL_GROUPS = 5
-"""Groups that are described at once. A response with more is made in slices, as one group may have any size."""
 
 
-def respond(
-    make: Callable[..., R], describe: Callable[[T], Any], groups: Sequence[T], *, is_large: bool | None = None
-) -> R | LargeResponse:
-    """Return a response with the descriptions of groups; if it is large, it is made in slices.
+def respond(make: Callable[..., R], describe: Callable[[T], Any], groups: Sequence[T]) -> LargeResponse:
+    """Return a response with the descriptions of groups; it is made in slices, as one group may have any size.
 
     Args:
         make: makes the response of the API.
-        describe: returns the description of a group, with an ``error_code``.
+        describe: returns the description of a group, with an ``error_code``; its long arrays are made by `lazily`.
         groups: what the request has of each group.
-        is_large: None: if there are many groups.
     """
-    if is_large is None:
-        is_large = len(groups) > SMALL_GROUPS
-    if not is_large:
-        return make(throttle_time_ms=0, groups=tuple([describe(group) for group in groups]))
     error_codes: list[int] = []
     described = lazily(noting_errors(describe, error_codes), groups)
     return LargeResponse(make(throttle_time_ms=0, groups=described), error_codes)

@@ -13,6 +13,7 @@ from kproto.messages.k69_consumer_group_describe import (
     Member,
     TopicPartitions,
 )
+from kproto_server.deferred import lazily
 from kproto_server.handlers._described_groups import empty_ids_first, find, refused, respond
 from kproto_server.handlers._operations import NOT_REQUESTED, AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
@@ -39,9 +40,7 @@ class ConsumerGroupDescribeBehavior(VersionBehavior):
         return not self.at_least(4, 1)
 
 
-def handle(
-    request: ConsumerGroupDescribeRequest, context: RequestContext
-) -> ConsumerGroupDescribeResponse | LargeResponse:
+def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> LargeResponse:
     operations = NOT_REQUESTED
     if request.include_authorized_operations:
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
@@ -83,8 +82,8 @@ def _consumer(group: ConsumerGroup, operations: int, context: RequestContext) ->
         group_epoch=data.epoch,
         assignment_epoch=data.assignment_epoch,
         assignor_name=preferred_assignor(data.members.values()) or default_assignor,
-        members=tuple(
-            [_member(member, data.targets.get(member_id, {}), context) for member_id, member in data.members.items()]
+        members=lazily(
+            lambda member: _member(member, data.targets.get(member.member_id, {}), context), list(data.members.values())
         ),
         authorized_operations=operations,
     )

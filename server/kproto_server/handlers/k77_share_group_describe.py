@@ -13,6 +13,7 @@ from kproto.messages.k77_share_group_describe import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
+from kproto_server.deferred import lazily
 from kproto_server.handlers._described_groups import empty_ids_first, find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
@@ -27,7 +28,7 @@ NO_GROUP = partial(DescribedGroup, assignor_name="")
 ASSIGNOR = "simple"
 
 
-def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse | LargeResponse:
+def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> LargeResponse:
     group_ids = empty_ids_first(request.group_ids)
     return respond(ShareGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), group_ids)
 
@@ -56,7 +57,7 @@ def _described(group: ShareGroup, context: RequestContext) -> DescribedGroup:
         group_epoch=data.epoch,
         assignment_epoch=data.assignment_epoch,
         assignor_name=ASSIGNOR,
-        members=tuple([_member(member, context) for member in data.members.values()]),
+        members=lazily(lambda member: _member(member, context), list(data.members.values())),
     )
 
 

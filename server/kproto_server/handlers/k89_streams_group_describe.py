@@ -16,6 +16,7 @@ from kproto.messages.k89_streams_group_describe import (
     TaskOffset,
 )
 from kproto_server.cluster.features import STREAMS_VERSION
+from kproto_server.deferred import lazily
 from kproto_server.handlers._described_groups import empty_ids_first, find, refused, respond
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 
@@ -33,9 +34,7 @@ NOT_STORED = 1
 """A value of ``topology_description_status``. Only a plugin of the broker could store descriptions."""
 
 
-def handle(
-    request: StreamsGroupDescribeRequest, context: RequestContext
-) -> StreamsGroupDescribeResponse | LargeResponse:
+def handle(request: StreamsGroupDescribeRequest, context: RequestContext) -> LargeResponse:
     group_ids = empty_ids_first(request.group_ids)
     return respond(StreamsGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), group_ids)
 
@@ -68,7 +67,7 @@ def _described(group: StreamsGroup, context: RequestContext) -> DescribedGroup:
         group_epoch=data.epoch,
         assignment_epoch=data.assignment_epoch,
         topology=described_topology(group),
-        members=tuple([_member(group, member, context) for member in data.members.values()]),
+        members=lazily(lambda member: _member(group, member, context), list(data.members.values())),
         assignor_name=ASSIGNOR,
     )
 

@@ -11,12 +11,12 @@ from kproto.messages.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from kproto_server.deferred import sum_exceeds
+from kproto_server.deferred import lazily
 from kproto_server.handlers._described_groups import respond
 from kproto_server.share_groups.share_states import NO_LAG, SharePartitionKey, ShareState, lag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from kproto.messages.k90_describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
@@ -27,24 +27,10 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 NO_TOPIC_ID = bytes(16)
-SMALL_PARTITIONS = 2000
-"""Partitions that are described at once: about 8 ms. A response with more is made in slices."""
 
 
-def handle(
-    request: DescribeShareGroupOffsetsRequest, context: RequestContext
-) -> DescribeShareGroupOffsetsResponse | LargeResponse:
-    is_large = sum_exceeds(SMALL_PARTITIONS, (_partition_count(group, context) for group in request.groups))
-    return respond(
-        DescribeShareGroupOffsetsResponse, lambda group: _described(group, context), request.groups, is_large=is_large
-    )
-
-
-def _partition_count(group: DescribeShareGroupOffsetsRequestGroup, context: RequestContext) -> int:
-    if group.topics is not None:
-        return sum(len(topic.partitions) for topic in group.topics)
-    known = context.share_groups.members.known(group.group_id)
-    return sum(len(topic.partitions) for topic in known.data.initialized.values()) if known else 0
+def handle(request: DescribeShareGroupOffsetsRequest, context: RequestContext) -> LargeResponse:
+    return respond(DescribeShareGroupOffsetsResponse, lambda group: _described(group, context), request.groups)
 
 
 def _described(
@@ -66,16 +52,18 @@ def _described(
 
 
 def _topic(
-    group_id: str, name: str, partitions: Iterable[int], context: RequestContext
+    group_id: str, name: str, partitions: Sequence[int], context: RequestContext
 ) -> DescribeShareGroupOffsetsResponseTopic:
     """Describe partitions; those of topics that do not exist have no offset and no error, as in Kafka."""
     topic = context.cluster.topics.get(name)
     topic_id = topic.topic_id if topic else NO_TOPIC_ID
-    found = [
-        _partition(SharePartitionKey(group_id, topic_id, index), topic.partition(index) if topic else None, context)
-        for index in partitions
-    ]
-    return DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=tuple(found))
+
+    def described(index: int) -> DescribeShareGroupOffsetsResponsePartition:
+        key = SharePartitionKey(group_id, topic_id, index)
+        return _partition(key, topic.partition(index) if topic else None, context)
+
+    found = lazily(described, partitions)
+    return DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=found)
 
 
 def _partition(
