@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from kproto.errors import FrameTooLarge
 from tests.network.raw_client import RawClient
 from tests.robustness.broker_process import BrokerProcess
 from tests.robustness.control_connection import cpu_s
@@ -64,6 +65,8 @@ def _response_bytes(client: RawClient, frame: bytes) -> int:
     try:
         client.socket.sendall(frame)
         return len(client.read_frame())
+    except FrameTooLarge as error:
+        return error.size
     except ConnectionError:
         return 0
     except TimeoutError:
