@@ -24,6 +24,7 @@ from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.deferred import at_once
 from kproto_server.log_manager.markers import EndMarker, append_marker
 from kproto_server.log_manager.retention_task import retention_config
+from kproto_server.partition_log import stored_data
 from kproto_server.partition_log.decoding import DecodingBudget
 from kproto_server.partition_log.lookup import BATCHES_OF_RECORD, lookup_budget, record_at
 from kproto_server.partition_log.partition_data import COMPARED_BATCHES, PartitionData
@@ -242,6 +243,27 @@ def test_batches_without_a_producer_are_not_read_when_they_are_written() -> None
             response = broker.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
             assert response.responses[0].partition_responses[0].base_offset == offset
     assert not read.called
+
+
+def test_the_first_reader_of_many_batches_indexes_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_data, "SETTLED_MAX", 10)
+    _, stored = opened(SimulatedDisk(), 1_000)
+    for number in range(25):
+        stored.append(batch(1), 0, number, 0)
+    with mock.patch.object(StoredData, "_index_batch", autospec=True, side_effect=StoredData._index_batch) as indexed:
+        assert len(list(read_records(stored.read(0, ALL, min_one_batch=False)))) == 25
+    assert indexed.call_count == 5
+
+
+def test_a_segment_that_cannot_be_indexed_fails_its_reader_and_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_data, "SETTLED_MAX", 2)
+    _, stored = opened(SimulatedDisk(), 10_000)
+    with mock.patch.object(StoredData, "_index_file", side_effect=OSError(errno.EIO, "unreadable")):
+        appends = [stored.append(batch(1), 0, 0, 0) for _ in range(4)]
+        with pytest.raises(OSError, match="unreadable"):
+            stored.read(0, ALL, min_one_batch=False)
+    assert [append.error for append in appends] == [0] * 4
+    assert len(list(read_records(stored.read(0, ALL, min_one_batch=False)))) == 4
 
 
 def looked_up(data: PartitionData, timestamp: int | None) -> int | None:

@@ -1,10 +1,11 @@
 """The records of one partition on disk: an index of the batches in its log's segments.
 
 Theory of operation. The index of `PartitionData` comes from the batch headers in the segment files. It is not read at
-the start of the broker but at the first access, and then continued each time that the log has grown. Only headers are
-read, so a large batch costs no more than a small one; message sets of old releases have to be decoded. A producer with
-an id needs the index for each batch: its batches are indexed when they are settled, without reading them. If compaction
-has rewritten segments, the index is built again. A read of records is one read per segment file.
+the start of the broker but at the first access, and then continued at each access, and behind each `SETTLED_MAX`
+batches. Only headers are read, so a large batch costs no more than a small one; message sets of old releases have to be
+decoded. A producer with an id needs the index for each batch: its batches are indexed when they are settled, without
+reading them. If compaction has rewritten segments, the index is built again. A read of records is one read per segment
+file.
 
 The index ends before the first batch that is not settled: consumers see a batch when the log has reported that it is
 written, and synced if the durability requires that. Then the offset after the batch becomes the log end offset.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import errno
 from array import array
 from bisect import bisect_left
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from kproto.errors import DecodeError
@@ -30,7 +32,7 @@ from kproto.records.batch_header import (
 from kproto.records.batches import SIZE_MIN, read_batch
 from kproto.records.record import NO_TIMESTAMP
 from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, PartitionData
-from kproto_server.storage.errors import DamagedBatch
+from kproto_server.storage.errors import UNREADABLE, DamagedBatch
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import File
@@ -49,6 +51,10 @@ HEADER = header_struct(
 
 READ_SIZE = 1 << 16
 """Bytes of a segment that one read gets for the index: the headers of many small batches."""
+
+SETTLED_MAX = 10_000
+"""Batches that are settled before the index continues: 11 ms. A reader that had to index a million of them would hold
+up all clients for a second."""
 
 LARGE_BATCH_BYTES = READ_SIZE // 8
 """The size of a batch after which only the header of the next one is read, which takes a tenth of the time."""
@@ -81,6 +87,8 @@ class PendingAppend:
             data.next_offset = self._next_offset
             if self._producer_id != NO_PRODUCER_ID:
                 data.index_settled(self._batch, self._append.base_offset, self._epoch)
+            else:
+                data.note_settled()
             data.notify_waiters()
 
 
@@ -97,7 +105,7 @@ class StoredData(PartitionData):
 
     __slots__ = (
         "_indexed", "_log", "_log_version", "_lost_producers", "_positions", "_restores_producers",
-        "_segments", "_writer", "in_flight",
+        "_segments", "_settled", "_writer", "in_flight",
     )  # fmt: skip
 
     is_in_memory = False
@@ -115,6 +123,8 @@ class StoredData(PartitionData):
         self._log_version = log.version
         self._restores_producers = True
         """Whether the first index is not complete yet. Later batches come through `append`, whose caller adds them."""
+        self._settled = 0
+        """Batches since `note_settled` has continued the index."""
 
         self.in_flight: dict[int, Append] = {}
         """The appends that the log has not settled, by base offset."""
@@ -192,6 +202,14 @@ class StoredData(PartitionData):
         if attributes & TRANSACTIONAL:
             self._index_producer(batch, base_offset)
         self._indexed = segment, end_position
+
+    def note_settled(self) -> None:
+        """Continue the index after many batches that `index_settled` has not got."""
+        self._settled += 1
+        if self._settled == SETTLED_MAX:
+            self._settled = 0
+            with suppress(*UNREADABLE):  # the next reader gets the error
+                self.refresh_index()
 
     def restore_producer(self, producer_id: int, batch: bytes) -> None:
         """Make a producer what the log says: a batch or marker of it was not written."""
