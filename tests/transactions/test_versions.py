@@ -59,13 +59,25 @@ class Producer:
         self.sequence = 0
         self.connection = self.broker.connect()
         started: Any = self.connection.ask(
-            InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000), 3
+            InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=60_000), 1
         )
         self.producer_id, self.epoch = started.producer_id, started.producer_epoch
 
     def errors(self, api_key: int, version: int) -> list[int]:
         """Send the request of an API; return the error codes of the response."""
         return error_codes(self.connection.ask(self.request(api_key, version), version))
+
+    def marker_errors(self, producer_id: int, epoch: int) -> list[int]:
+        """Write a marker to the partition of the group; return the error codes of the response."""
+        offsets = WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=(partition_for("g", 50),))
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            transaction_result=False,
+            topics=(offsets,),
+            coordinator_epoch=0,
+        )
+        return error_codes(self.connection.ask(WriteTxnMarkersRequest(markers=(marker,)), 0))
 
     def request(self, api_key: int, version: int) -> Request:
         own = {"producer_id": self.producer_id, "producer_epoch": self.epoch}
@@ -188,6 +200,38 @@ def test_a_producer_aborts_its_transaction_and_goes_on(release: str, expected: l
     assert error_codes(producer.connection.ask(init, 3)) == expected
 
 
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [("2.3", []), ("2.4", [ErrorCode.INVALID_PRODUCER_EPOCH]), ("3.6", [ErrorCode.INVALID_PRODUCER_EPOCH])],
+)
+@pytest.mark.parametrize("has_offsets", [False, True])
+def test_offsets_of_a_producer_that_a_marker_has_fenced(
+    release: str, expected: list[int], *, has_offsets: bool
+) -> None:
+    """Measured on 2.8.2 (producers, seed 771008): a marker has the producer's new epoch, and the log refuses the old
+    one, until the producer expires."""
+    producer = Producer(release, level=0)
+    if has_offsets:
+        assert producer.errors(28, 2) == []
+    assert producer.marker_errors(producer.producer_id, producer.epoch + 1) == []
+    assert producer.errors(28, 2) == expected
+    if expected:
+        assert producer.marker_errors(producer.producer_id, producer.epoch) == expected
+    producer.epoch += 1
+    assert producer.errors(28, 2) == []
+
+
+def test_a_fenced_producer_expires() -> None:
+    producer = Producer("2.8", level=0)
+    assert producer.marker_errors(producer.producer_id, producer.epoch + 1) == []
+    producer.broker.advance(days=6)
+    assert producer.marker_errors(producer.producer_id + 1, 0) == []
+    assert producer.errors(28, 2) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    producer.broker.advance(days=2)
+    assert producer.marker_errors(producer.producer_id + 1, 0) == []
+    assert producer.errors(28, 2) == []
+
+
 @pytest.mark.parametrize("deletes_topic", [False, True])
 def test_a_transaction_keeps_a_group_whose_offsets_were_all_deleted(deletes_topic: bool) -> None:
     """Up to 3.9 until it ends (OC-57, GroupMetadata.hasOffsets; measured on 2.5.1, 2.8.2 and 3.6.2)."""
@@ -203,15 +247,7 @@ def test_a_transaction_keeps_a_group_whose_offsets_were_all_deleted(deletes_topi
     assert broker.state.coordinator.group("g") is not None
     broker.clock.advance(EXPIRATION_CHECK_MS)
     assert broker.state.coordinator.group("g") is not None
-    offsets = WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=(partition_for("g", 50),))
-    marker = WritableTxnMarker(
-        producer_id=producer.producer_id,
-        producer_epoch=producer.epoch,
-        transaction_result=False,
-        topics=(offsets,),
-        coordinator_epoch=0,
-    )
-    assert error_codes(producer.connection.ask(WriteTxnMarkersRequest(markers=(marker,)), 0)) == []
+    assert producer.marker_errors(producer.producer_id, producer.epoch) == []
     assert broker.state.coordinator.group("g") is not None, "until the next check"
     broker.clock.advance(EXPIRATION_CHECK_MS)
     assert broker.state.coordinator.group("g") is None
@@ -230,12 +266,17 @@ def test_a_transaction_does_not_keep_a_new_group_with_the_id_of_a_deleted_one() 
     assert coordinator.group("g") is None
 
 
-def test_an_empty_group_without_offsets_survives_the_deletion_of_a_topic() -> None:
-    producer = Producer("3.9", level=0)
-    assert producer.errors(28, 3) == [ErrorCode.INVALID_TXN_STATE]
+@pytest.mark.parametrize(("release", "stays"), [("2.8", False), ("3.9", False), ("4.0", True)])
+def test_the_deletion_of_a_topic_ends_empty_groups_without_offsets(release: str, *, stays: bool) -> None:
+    """Up to 3.9, whichever topics the groups had (GroupMetadataManager.cleanupGroupMetadata; measured on 3.9.2)."""
+    producer = Producer(release, level=0)
+    coordinator = producer.broker.state.coordinator
+    coordinator.groups.create("g", producer.broker.clock.now_ms())
+    commit(producer.broker.state, "other", {"t": {0: 1}})
     request = DeleteTopicsRequest(topic_names=("u",), timeout_ms=1000)
     assert error_codes(producer.connection.ask(request, 4)) == []
-    assert producer.broker.state.coordinator.group("g") is not None
+    assert (coordinator.group("g") is not None) == stays
+    assert coordinator.group("other") is not None
 
 
 def test_a_request_without_transactions_gets_an_empty_response() -> None:

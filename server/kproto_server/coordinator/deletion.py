@@ -97,7 +97,9 @@ def _ends_without_offsets(coordinator: GroupCoordinator, group_id: str) -> bool:
 def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: int) -> None:
     """Delete the offsets of deleted topics from each group, whatever its state (EX-60).
 
-    A group whose tombstones can't be written keeps its offsets, as the tables never differ from the log.
+    Up to 3.9 each Empty group without offsets goes, too, whichever topics it had (GroupMetadataManager's
+    cleanupGroupMetadata; measured on 3.9.2). A group whose tombstones can't be written keeps its offsets, as the tables
+    never differ from the log.
     """
     gone = set(names)
     group_ids = dict.fromkeys(coordinator.offsets.groups_with(gone))
@@ -106,6 +108,11 @@ def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: i
     for change in coordinator.log.in_flight():
         if any(topic in gone for topic, _ in change.commits):
             group_ids[change.group_id] = None
+    if coordinator.behavior.deleting_last_offset_removes_group:
+        has_offsets = coordinator.offsets.has
+        group_ids.update(
+            (one.group_id, None) for one in coordinator.groups if one.is_empty and not has_offsets(one.group_id)
+        )
     for group_id in group_ids:
         deleted = {topic: found for topic, found in _known(coordinator, group_id).items() if topic in gone}
         for _, topic, partition in pending_of(coordinator, group_id):

@@ -55,6 +55,8 @@ class PendingOffsets:
         """The epochs of producers whose transaction has become pending since the load, by producer id."""
         self.open_epochs: dict[int, int] = {}
         """The same from the append of the offsets to that of the marker: later offsets would have no marker."""
+        self._markers: dict[int, tuple[int, int]] = {}
+        """The epoch of each producer's last marker, and its time in ms, by producer id; the oldest first."""
 
     def add(self, producer_id: int, key: OffsetKey, pending: PendingOffset) -> None:
         """Add an offset of a producer's transaction; it replaces the one with the same key."""
@@ -120,6 +122,19 @@ class PendingOffsets:
                 if key in of_producer:
                     of_producer[key] = of_producer[key]._replace(visible_before=stored)
         return ended
+
+    def note_marker(self, producer_id: int, epoch: int, now_ms: int, expiration_ms: int) -> None:
+        """Note a marker that was appended: it fences older epochs of the producer, which expires afterwards."""
+        markers = self._markers
+        markers.pop(producer_id, None)
+        markers[producer_id] = epoch, now_ms
+        while (oldest := next(iter(markers))) != producer_id and markers[oldest][1] < now_ms - expiration_ms:
+            del markers[oldest]
+
+    def newest_epoch(self, producer_id: int) -> int:
+        """Return the greatest epoch of a producer's offsets and markers in the log; -1: there are none."""
+        marker_epoch, _ = self._markers.get(producer_id, (-1, 0))
+        return max(marker_epoch, self.epochs.get(producer_id, -1), self.open_epochs.get(producer_id, -1))
 
     def remove(self, producer_id: int, key: OffsetKey) -> None:
         """Remove one producer's pending offset of a key."""

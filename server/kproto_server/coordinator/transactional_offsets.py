@@ -185,13 +185,14 @@ def end_offsets(
         from kproto_server.log_manager.markers import marker_batch
 
         batch = marker_batch(marker, now_ms, leader_epoch=0), 1
-    pending = coordinator.pending_offsets.get(partition)
-    if pending is not None:
-        pending.open_epochs.pop(marker.producer_id, None)
+    pending = coordinator.pending_offsets.setdefault(partition, PendingOffsets())
+    pending.open_epochs.pop(marker.producer_id, None)
+    expiration_ms = coordinator.settings.current.int("producer.id.expiration.ms")
 
     def settle(error: int) -> None:
-        if not error and pending is not None:
+        if not error:
             _end_pending(coordinator, pending, marker)
+            pending.note_marker(marker.producer_id, marker.producer_epoch, now_ms, expiration_ms)
         on_settled(error)
 
     coordinator.append(partition, Change("", settle), *batch)

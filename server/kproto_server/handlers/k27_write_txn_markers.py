@@ -86,10 +86,9 @@ def _written_to(name: str, index: int, marker: EndMarker, context: RequestContex
 
 
 def _written_to_offsets(index: int, marker: EndMarker, context: RequestContext) -> Callable[[], int]:
-    """Write a marker to an offsets partition, unless it is older than the transaction there."""
+    """Write a marker to an offsets partition, unless the producer has a newer epoch there."""
     pending = context.coordinator.pending_offsets.get(index)
-    epoch = marker.producer_epoch
-    if pending is not None and epoch < pending.open_epochs.get(marker.producer_id, epoch):
+    if pending is not None and marker.producer_epoch < pending.newest_epoch(marker.producer_id):
         return lambda: ErrorCode.INVALID_PRODUCER_EPOCH
     error = 0
 

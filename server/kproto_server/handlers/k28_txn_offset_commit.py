@@ -183,7 +183,7 @@ def _append_error(request: TxnOffsetCommitRequest, context: RequestContext) -> E
     pending = context.coordinator.pending_offsets_of(request.group_id)
     if pending is None or not behavior.fences_old_epochs_of_offsets:
         return ErrorCode.NONE
-    is_old = request.producer_epoch < pending.epochs.get(request.producer_id, 0)
+    is_old = request.producer_epoch < pending.newest_epoch(request.producer_id)
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else ErrorCode.NONE
 
 
