@@ -151,6 +151,13 @@ def test_members_that_are_no_consumers_protect_all_offsets(state: GroupState) ->
     assert not expired_at(10 * R, group, stored(expire_ms=5))
 
 
+@pytest.mark.parametrize(("kind", "is_removed"), [("classic", True), ("share", False)])
+def test_an_empty_group_without_offsets_is_removed_unless_it_is_a_share_group(kind: str, is_removed: bool) -> None:
+    group = a_group(GroupState.EMPTY)
+    group.kind = "share" if kind == "share" else "classic"
+    assert expiration_of(group, {}, R, R, behavior_of("4.4")) == ([], is_removed, 2 * R)
+
+
 # The expiration task.
 
 
@@ -290,9 +297,11 @@ def test_a_late_clock_runs_once_and_keeps_its_phase() -> None:
     timeline.clock._broker_ms += 100_250
     timeline.clock.run_due()
     assert not timeline.has()
+    timeline.commit(partition=1, ret=100)
+    assert timeline.gone(partition=1) == pytest.approx(100.5, abs=0.1)
     batch_count = len(log.appended)
     timeline.commit()
-    assert timeline.gone() == pytest.approx(160.5, abs=0.1)
+    assert timeline.gone() == pytest.approx(161.5, abs=0.1)
     assert len(log.appended) == batch_count + 2  # the commit, and its tombstone
 
 

@@ -42,6 +42,27 @@ def test_static_member_is_found_by_its_instance_id() -> None:
     assert list(group.members) == ["m1", "m2"]
 
 
+def test_only_the_removal_of_the_leader_changes_the_leader() -> None:
+    """GP-24: also if the leader is not the first of the members."""
+    group = Group("g", 0)
+    for member_id in ("m1", "m2", "m3"):
+        group.add_member(Member(member_id))
+    group.leader_id = "m2"
+    group.remove_member("m3")
+    assert group.leader_id == "m2"
+    group.remove_member("m2")
+    assert group.leader_id == "m1"
+
+
+def test_an_instance_id_stays_with_the_member_that_has_it_last() -> None:
+    """A log may have two members of one instance."""
+    group = Group("g", 0)
+    for member_id in ("m1", "m2"):
+        group.add_member(Member(member_id, group_instance_id="i"))
+    group.remove_member("m1")
+    assert group.static_members == {"i": "m2"}
+
+
 def test_removed_group_is_dead_and_its_id_can_be_used_again() -> None:
     """EX-36: the next group with its id is another object."""
     groups = GroupRegistry()

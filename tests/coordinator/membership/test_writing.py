@@ -177,7 +177,8 @@ def test_a_failed_write_restores_the_old_static_member() -> None:
     driver.sync(old, {old: b"all"}, instance="i1")
     driver.state.coordinator.log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR)
     response = driver.join(instance="i1", protocols=(("range", b"other"), ("more", b"")), session_ms=99_000)
-    assert error_of(response) == ErrorCode.NOT_COORDINATOR
+    assert response.result is not None
+    assert (response.result.error, response.result.member_id) == (ErrorCode.NOT_COORDINATOR, "")
     assert driver.heartbeat(old, instance="i1") == 0
     member = driver.group.members[old]
     assert (member.session_timeout_ms, member.assignment, len(member.protocols)) == (10_000, b"all", 1)
