@@ -139,6 +139,20 @@ def test_protocols_that_the_group_lacks_are_rejected_with_the_member_id() -> Non
         )
 
 
+def test_a_session_begins_again_when_the_assignment_is_distributed() -> None:
+    """The session of a follower is not checked while its SyncGroup waits for the leader's."""
+    driver = GroupDriver()
+    leader, follower = driver.stable_with(2)
+    for member_id in (follower, leader):
+        driver.join(member_id, protocols=(("range", b"x"),))
+    waiting = driver.sync(follower)
+    driver.pass_time(8000)
+    driver.sync(leader, {leader: b"", follower: b"all"})
+    assert waiting.result is not None
+    driver.pass_time(5000)
+    assert driver.heartbeat(follower) == 0
+
+
 def test_a_leader_that_rejoins_stays_the_leader() -> None:
     """GP-24."""
     driver = GroupDriver()
