@@ -214,3 +214,32 @@ def test_more_than_ten_thousand_partitions_at_once_are_refused(kafka_version: st
     assert cluster.add_partitions(topic, 10_002) == Refusal(ErrorCode.POLICY_VIOLATION, refused)
     assert cluster.add_partitions(topic, 10_001) is None
     assert len(topic.partitions) == 10_001
+
+
+@pytest.mark.parametrize(
+    ("kafka_version", "messages"),
+    [
+        (
+            "0.11",
+            [
+                "number of partitions must be larger than 0",
+                "replication factor must be larger than 0",
+                "replication factor: 4 larger than available brokers: 3",
+            ],
+        ),
+        (
+            "1.1",
+            [
+                "Number of partitions must be larger than 0.",
+                "Replication factor must be larger than 0.",
+                "Replication factor: 4 larger than available brokers: 3.",
+            ],
+        ),
+    ],
+)
+def test_old_releases_write_no_sentences(kafka_version: str, messages: list[str]) -> None:
+    """Measured on 0.11.0.3 and 1.1.1."""
+    cluster = new_cluster(kafka_version=kafka_version)
+    counts = [(0, 1), (1, 0), (1, 4)]
+    refused = [refusal(cluster, "t", partition_count=count, replication_factor=factor) for count, factor in counts]
+    assert [one.message for one in refused] == messages

@@ -65,6 +65,11 @@ class TopicBehavior(VersionBehavior):
         return self.at_least(0, 11)
 
     @cached_property
+    def writes_sentences(self) -> bool:
+        """Whether the messages about wrong counts and factors are sentences (measured on 0.11.0.3 and 1.1.1)."""
+        return self.at_least(1, 0)
+
+    @cached_property
     def creates_topics_with_defaults(self) -> bool:
         """Whether -1 partitions or replicas in CreateTopics, of any version, mean the broker's default: from 2.4 on
         (BA-90; measured on 2.3.1 and 2.4.1)."""

@@ -95,7 +95,7 @@ def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Ref
         count = cluster.defaults.num_partitions if count == rules.BROKER_DEFAULT else count
         factor = cluster.defaults.replication_factor if factor == rules.BROKER_DEFAULT else factor
     if count <= 0:
-        return rules.invalid_partitions("Number of partitions must be larger than 0.")
+        return rules.invalid_partitions(_sentence(cluster, "Number of partitions must be larger than 0."))
     return rules.check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
@@ -108,7 +108,12 @@ def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
         message = f"Replication factor: {factor} larger than available brokers: {available}."
     else:
         return None
-    return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, _sentence(cluster, message))
+
+
+def _sentence(cluster: ClusterQueries, message: str) -> str:
+    """Return an error message as the release writes it."""
+    return message if cluster.behavior.writes_sentences else f"{message[0].lower()}{message[1:-1]}"
 
 
 def _place_as_assigned(topic: NewTopic) -> Placement | Refusal:
