@@ -37,7 +37,7 @@ from tests.differential.broker_pair import ComparedBroker, Difference
 from tests.differential.history import History, topic_id
 
 TOPIC = 2
-SETTINGS = {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"}
+SETTINGS = {"delete.topic.enable": "true", "offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"}
 VALID_CONFIGS = {
     "cleanup.policy": ["compact", "delete", "compact,delete"],
     "retention.ms": ["60000", "-1"],
