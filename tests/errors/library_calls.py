@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,6 +144,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
     "kproto.output_file": (
         ("check_writable", OSError, lambda: output_file.check_writable(NO_FOLDER)),
         ("write", OSError, lambda: output_file.write(NO_FOLDER, "")),
+        ("opened_private", OSError, lambda: output_file.opened_private(NO_FOLDER, os.O_WRONLY)),
         ("completed", OSError, lambda: written(NO_FOLDER)),
     ),
     "kproto.message": (
