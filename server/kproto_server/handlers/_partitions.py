@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.deferred import in_slices
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -28,27 +30,40 @@ INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC
 def with_records(
     names: Iterable[str], context: RequestContext, respond: Callable[[], ResultT]
 ) -> ResultT | DelayedOperation:
-    """Respond to a request that reads these topics, once the internal ones among them have their records."""
-    internal = INTERNAL_TOPICS.intersection(names)
-    if not internal:
+    """Respond to a request that reads these topics, once the internal ones among them have their records, and those on
+    disk an index."""
+    if not INTERNAL_TOPICS.intersection(names) and not context.log_manager.unindexed:
         return respond()
 
     def steps() -> Generator[None, None, ResultT]:
-        yield from make_records(internal, context)
+        yield from make_records(names, context)
         return respond()
 
     return in_slices(steps(), context.now_ms)
 
 
 def make_records(names: Iterable[str], context: RequestContext) -> Iterator[None]:
-    """Make the records of internal topics in memory, in steps. Their first reader has them made: few tests read them.
+    """Make the records of internal topics in memory, and the index of topics on disk, in steps. Their first reader has
+    them made: few tests read them.
 
     Several readers share the steps, so that each sees all records.
     """
+    yield from index_steps(names, context)
     for name in sorted(INTERNAL_TOPICS.intersection(names)):
         # No `yield from`: a client that goes would end the steps for the others.
         for _ in _images(name, context):
             yield
+
+
+def index_steps(names: Iterable[str], context: RequestContext) -> Iterator[None]:
+    """Index the partitions of topics that were not read since the start, in steps."""
+    unindexed = context.log_manager.unindexed
+    for name in unindexed.keys() & set(names):
+        with suppress(*UNREADABLE):  # the reader gets the error
+            for data in unindexed.get(name, ()):
+                for _ in data.index_steps():
+                    yield
+        unindexed.pop(name, None)
 
 
 def _images(name: str, context: RequestContext) -> Iterable[None]:

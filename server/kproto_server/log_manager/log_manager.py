@@ -28,7 +28,7 @@ class LogManager:
 
     __slots__ = (
         "_fetch_sessions", "_memory", "_random_bytes", "_topics", "data_of", "directory", "save_start_offsets",
-        "settings", "verify_transaction",
+        "settings", "unindexed", "verify_transaction",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,9 @@ class LogManager:
         self.save_start_offsets: Callable[[Mapping[tuple[str, int], int]], bool] = lambda wanted: True
         """Saves the log start offsets that were raised, and those that partitions shall have; returns whether they are
         saved. With a data directory, `persistence` sets it."""
+        self.unindexed: dict[str, list[PartitionData]] = {}
+        """The partitions whose first reader has many batches to index, by topic; `persistence` adds them at the
+        start."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
         self.verify_transaction: VerifyTransaction

@@ -192,6 +192,10 @@ class PartitionData:
     def refresh_index(self) -> None:
         """Complete the index before it is used; in memory it always is complete."""
 
+    def index_steps(self) -> Iterator[int]:
+        """Complete the index in steps; yield the number of batches of each."""
+        return iter(())
+
     def _read_batches(self, index: int, end: int) -> bytes:
         """Return batches by their indexes."""
         return b"".join(self._batches[index:end])

@@ -88,6 +88,7 @@ def expired_end(data: PartitionData, config: RetentionConfig, now_ms: int) -> Ge
     Raises:
         DecodeError, OSError: while iterating: a partition on disk cannot be read.
     """
+    yield from data.index_steps()
     data.refresh_index()
     data.note_time(now_ms)
     segments = SegmentBuilder(config if data.is_in_memory else config._replace(segment_bytes=UNLIMITED_BYTES))

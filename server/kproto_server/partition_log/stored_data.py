@@ -1,11 +1,11 @@
 """The records of one partition on disk: an index of the batches in its log's segments.
 
 Theory of operation. The index of `PartitionData` comes from the batch headers in the segment files. It is not read at
-the start of the broker but at the first access, and then continued at each access, and behind each `SETTLED_MAX`
-batches. Only headers are read, so a large batch costs no more than a small one; message sets of old releases have to be
-decoded. A producer with an id needs the index for each batch: its batches are indexed when they are settled, without
-reading them. If compaction has rewritten segments, the index is built again. A read of records is one read per segment
-file.
+the start of the broker but at the first access, which handlers do in steps (`index_steps`). It is continued at each
+access, and behind each `SETTLED_MAX` batches. Only headers are read, so a large batch costs no more than a small one;
+message sets of old releases have to be decoded. A producer with an id needs the index for each batch: its batches are
+indexed when they are settled, without reading them. If compaction has rewritten segments, the index is built again. A
+read of records is one read per segment file.
 
 The index ends before the first batch that is not settled: consumers see a batch when the log has reported that it is
 written, and synced if the durability requires that. Then the offset after the batch becomes the log end offset.
@@ -14,6 +14,7 @@ written, and synced if the durability requires that. Then the offset after the b
 from __future__ import annotations
 
 import errno
+import sys
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
@@ -35,6 +36,8 @@ from kproto_server.partition_log.partition_data import PRODUCER_HEADER, Append, 
 from kproto_server.storage.errors import UNREADABLE, DamagedBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kproto_server.storage.disk import File
     from kproto_server.storage.partition_log import PartitionLog, Segment
 
@@ -53,8 +56,8 @@ READ_SIZE = 1 << 16
 """Bytes of a segment that one read gets for the index: the headers of many small batches."""
 
 SETTLED_MAX = 10_000
-"""Batches that are settled before the index continues: 11 ms. A reader that had to index a million of them would hold
-up all clients for a second."""
+"""Batches that are settled before the index continues, and batches that it gets in a step: 11 ms. A reader that had to
+index a million of them would hold up all clients for a second."""
 
 LARGE_BATCH_BYTES = READ_SIZE // 8
 """The size of a batch after which only the header of the next one is read, which takes a tenth of the time."""
@@ -165,24 +168,44 @@ class StoredData(PartitionData):
         Raises:
             OSError: a segment cannot be read, or a batch in it is damaged.
         """
+        self._continue_index(sys.maxsize)
+        self._restores_producers = False
+        self._lost_producers.clear()
+
+    def index_steps(self) -> Iterator[int]:
+        """Do the most of `refresh_index` in steps; yield the number of batches of each.
+
+        A call of `refresh_index` in between does the rest at once.
+
+        Raises:
+            OSError: while iterating: as `refresh_index`.
+        """
+        while not self._continue_index(SETTLED_MAX):
+            yield SETTLED_MAX
+
+    def _continue_index(self, count_max: int) -> bool:
+        """Index further batches, up to a number; return whether these are all that there are."""
         log = self._log
         if self._log_version != log.version:
             self._clear_index()
         end = log.end
-        if self._indexed != (end.base_offset, end.position):
-            for segment in log.segments():
-                if segment.base_offset > self.next_offset:
-                    break  # the batches before are not settled yet
-                if segment.base_offset >= self._indexed[0]:
-                    try:
-                        self._index(segment)
-                    except (DecodeError, OSError) as error:
-                        self._clear_index()  # else the batches before the failure would be indexed twice
-                        if isinstance(error, DecodeError):
-                            raise DamagedBatch(errno.EIO, str(error), segment.path) from error
-                        raise
-        self._restores_producers = False
-        self._lost_producers.clear()
+        if self._indexed == (end.base_offset, end.position):
+            return True
+        count_end = len(self._last_offsets) + count_max
+        for segment in log.segments():
+            if segment.base_offset > self.next_offset:
+                break  # the batches before are not settled yet
+            if segment.base_offset >= self._indexed[0]:
+                try:
+                    self._index(segment, count_end)
+                except (DecodeError, OSError) as error:
+                    self._clear_index()  # else the batches before the failure would be indexed twice
+                    if isinstance(error, DecodeError):
+                        raise DamagedBatch(errno.EIO, str(error), segment.path) from error
+                    raise
+            if len(self._last_offsets) >= count_end:
+                return False
+        return True
 
     def index_settled(self, batch: bytes, base_offset: int, epoch: int) -> None:
         """Index a batch that the log has just settled, unless `refresh_index` has to read others before it."""
@@ -229,22 +252,23 @@ class StoredData(PartitionData):
             del column[:]
         self._indexed = (-1, 0)
 
-    def _index(self, segment: Segment) -> None:
-        """Index the new batches of a segment."""
+    def _index(self, segment: Segment, count_end: int) -> None:
+        """Index the new batches of a segment, until the index has a number of batches."""
         position = self._indexed[1] if segment.base_offset == self._indexed[0] else 0
         if position < segment.size:
             file = self._log.open_segment(segment.path)
             try:
-                position = self._index_file(file, segment, position)
+                position = self._index_file(file, segment, position, count_end)
             finally:
                 file.close()
         self._indexed = (segment.base_offset, position)
 
-    def _index_file(self, file: File, segment: Segment, position: int) -> int:
-        """Index the batches from a position on; return the position after the last settled batch."""
+    def _index_file(self, file: File, segment: Segment, position: int, count_end: int) -> int:
+        """Index the batches from a position on; return the position after the last one that is settled, or wanted."""
         data, start = b"", position
         size = self._sizes[-1] if self._sizes else 0
-        while position + LOG_OVERHEAD + SIZE_MIN <= segment.size:
+        last_offsets = self._last_offsets
+        while position + LOG_OVERHEAD + SIZE_MIN <= segment.size and len(last_offsets) < count_end:
             if not start <= position <= start + len(data) - HEADER_SIZE:
                 wanted = HEADER_SIZE if size >= LARGE_BATCH_BYTES else READ_SIZE
                 data, start = file.read_at(position, min(wanted, segment.size - position)), position

@@ -132,6 +132,7 @@ class Persistence:
         )
         state.log_manager.data_of = self.topic_logs.data_of
         state.log_manager.save_start_offsets = self.topic_logs.save_start_offsets
+        state.log_manager.unindexed.update(self.topic_logs.unindexed())
         self._attach_logs()
         self._compaction_task = CompactionTask(
             state.cluster, state.settings, state.clock, post, self._background, self.log_dir, monotonic_s

@@ -15,7 +15,7 @@ from kproto.records.partitioning import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.partition_data import NO_DATA
 from kproto_server.partition_log.retention import expired_end
-from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
+from kproto_server.partition_log.stored_data import SETTLED_MAX, OffsetsTopicData, StoredData
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
@@ -141,6 +141,14 @@ class TopicLogs:
             for partition in topic.partitions
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
         ]
+
+    def unindexed(self) -> dict[str, list[PartitionData]]:
+        """Return the partitions that may have more batches than an index gets in a step, by topic."""
+        found: dict[str, list[PartitionData]] = {}
+        for topic, _, data in self._stored():
+            if data.next_offset - data.start_offset > SETTLED_MAX:
+                found.setdefault(topic.name, []).append(data)
+        return found
 
     def drop_expired(self, data: StoredData, config: RetentionConfig, now_ms: int) -> Generator[int, None, int]:
         """Roll a segment that is old or has only expired records, and remove the expired segments, soon; return the
