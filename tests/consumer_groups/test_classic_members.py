@@ -246,6 +246,25 @@ def test_a_member_keeps_its_rack_until_it_has_another() -> None:
         assert racks == {"A": None, "<id of B>": expected}
 
 
+def test_an_upgraded_member_keeps_its_rack_and_its_session() -> None:
+    """Its heartbeats extend the session that began with the classic group."""
+    _, group = new_group(settings={"group.initial.rebalance.delay.ms": "0"})
+    subscription = ConsumerProtocolSubscription(topics=("x",), rack_id="r")
+    group.join_classic("B", metadata=encode_member_data(subscription, 3))
+    group.sync("B", assigns={"x": range(6)})
+    group.join("A", ("x",))
+    group.describe()
+    [[response]] = group.steps[-1].responses.values()
+    racks = {member["member_id"]: member.get("rack_id") for member in response["groups"][0]["members"]}
+    assert racks == {"A": None, "<id of B>": "r"}
+    group.pass_time(SESSION_MS - 1)
+    group.beat_classic("B")
+    group.pass_time(SESSION_MS - 1)
+    assert is_member(group, "B")
+    group.pass_time(1)
+    assert not is_member(group, "B")
+
+
 @pytest.mark.parametrize("version", range(4))
 def test_an_assignment_has_the_version_of_the_members_subscription(version: int) -> None:
     state, group = new_group()

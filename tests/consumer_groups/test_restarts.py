@@ -127,6 +127,19 @@ def test_sessions_begin_again_with_a_restart(release: str) -> None:
     assert group.group.state.value == "Empty"
 
 
+def test_the_time_to_revoke_begins_again_with_a_restart() -> None:
+    group = Group("fsync", "4.4")
+    group.join("A")
+    group.join("B")
+    group.broker.advance(1)
+    group.beat("A")
+    group.kill()
+    group.broker.advance(8_000)
+    assert group.group.data.members["A"].state is MemberState.UNREVOKED_PARTITIONS
+    group.broker.advance(1_000)
+    assert list(group.group.data.members) == ["B"]
+
+
 def test_a_classic_member_that_has_revoked_after_a_restart_stays() -> None:
     """The restart begins the time that it has to revoke; it was removed at the end of it."""
     transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))

@@ -54,6 +54,35 @@ def test_the_end_of_its_revocation_does_not_remove_a_static_member_that_is_away(
     assert group.members["B"].epoch == group.members["C"].epoch
 
 
+def test_a_static_member_that_does_not_return_is_removed_at_the_end_of_its_session() -> None:
+    group = new_group("4.4")
+    group.join("A", ("w",), instance_id="i")
+    group.pass_time(1_000)
+    group.leave("A", -2, instance_id="i")
+    for waits_ms, count in ((1_999, 1), (1, 0)):
+        group.pass_time(waits_ms)
+        group.describe()
+        [[response]] = group.steps[-1].responses.values()
+        assert len(response["groups"][0]["members"]) == count
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.1"])
+def test_a_member_that_has_revoked_and_has_to_revoke_again_gets_the_next_epoch(release: str) -> None:
+    """CurrentAssignmentBuilder of 4.0.0 and 4.1.2: the epoch of the member and one, not that of the group."""
+    group = new_group(release)
+    group.join("A", ("x",))
+    group.pass_time(1_100)
+    group.join("B", ("x",))
+    group.beat("A")
+    first = group.members["A"]
+    assert len(first.assigned["x"]) == 3
+    group.pass_time(1_100)
+    group.join("C", ("x",))
+    group.beat("A")
+    assert len(group.members["A"].assigned["x"]) == 2
+    assert group.members["A"].epoch == first.epoch + 1
+
+
 @pytest.mark.parametrize(
     ("release", "expected"), [("4.3", ErrorCode.GROUP_MAX_SIZE_REACHED), ("4.4", ErrorCode.UNRELEASED_INSTANCE_ID)]
 )
