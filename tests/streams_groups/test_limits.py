@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from kproto.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatReq
 from kproto.records.streams_group_records import StreamsGroupTopologyValue, TopicInfo
 from kproto.records.streams_group_records import Subtopology as StoredSubtopology
 from kproto_server.coordinator.streams_groups import topology
+from kproto_server.coordinator.streams_groups.data import MemberState
 from kproto_server.coordinator.streams_groups.partition_counts import partition_counts
 from kproto_server.coordinator.streams_groups.statuses import StatusCode
 from kproto_server.testing import InMemoryBroker
 from tests.membership.in_memory_transport import InMemoryTransport
 from tests.robustness.steps import GROWTH_MAX, count_steps, growth
-from tests.streams_groups.members import Application, endpoint, offsets
+from tests.streams_groups.members import Application, Owned, endpoint, offsets
 
 
 def subtopology(number: int) -> Subtopology:
@@ -64,6 +66,51 @@ def test_a_topology_with_too_many_tasks_is_refused(
     assert [one.status_detail for one in refused] == (
         ["kproto assigns at most 7 tasks of a group, and this topology has 8."] if is_refused else []
     )
+
+
+@pytest.mark.parametrize(("release", "keeps_members"), [("4.3", False), ("4.4", True)])
+def test_a_full_group_refuses_members(release: str, *, keeps_members: bool) -> None:
+    """From 4.4 on, not those that it has (measured on 4.3.1 and 4.4.0)."""
+    app = Application(InMemoryTransport.of(release, {"group.streams.max.size": "2"}), release, "n", 0)
+    app.create()
+    for name, is_served in (("A", True), ("B", True), ("C", False), ("A", keeps_members)):
+        app.join(name)
+        check_is_served(app, is_served=is_served)
+
+
+def test_a_full_group_lets_a_static_member_return() -> None:
+    app = Application(InMemoryTransport.of("4.4", {"group.streams.max.size": "1"}), "4.4", "n", 0)
+    app.create()
+    app.join("A", instance_id="i")
+    app.leave("A", -2, instance_id="i")
+    for instance, is_served in (("j", False), ("i", True)):
+        app.join("B", instance_id=instance)
+        check_is_served(app, is_served=is_served)
+
+
+def check_is_served(app: Application, *, is_served: bool) -> None:
+    [[response]] = app.steps[-1].responses.values()
+    assert response["error_code"] == (0 if is_served else ErrorCode.GROUP_MAX_SIZE_REACHED)
+    assert is_served or "has reached its maximum capacity of " in response["error_message"]
+
+
+@pytest.mark.parametrize(
+    ("owned", "is_fenced"), [(None, True), (Owned({"0": (0,)}), True), (Owned(), False)], ids=["unsaid", "one", "none"]
+)
+def test_a_member_in_an_unknown_state_has_to_abandon_its_tasks(owned: Owned | None, *, is_fenced: bool) -> None:
+    """The log of a newer release may have such a member (CurrentAssignmentBuilder, MemberState.UNKNOWN)."""
+    transport = InMemoryTransport.of("4.4", {"group.streams.initial.rebalance.delay.ms": "0"})
+    app = Application(transport, "4.4", "n", 1)
+    app.create()
+    app.join("A")
+    group: Any = transport.state.coordinator.groups.get("n-g")
+    member = replace(group.data.members["A"], state=MemberState.UNKNOWN)
+    group.apply(group.data._replace(members={"A": member}), 0)
+    app.beat("A", owned=owned)
+    [[response]] = app.steps[-1].responses.values()
+    assert response["error_code"] == (ErrorCode.FENCED_MEMBER_EPOCH if is_fenced else 0)
+    if not is_fenced:
+        assert group.data.members["A"].state is MemberState.STABLE
 
 
 def test_a_refused_member_leaves_no_offsets() -> None:

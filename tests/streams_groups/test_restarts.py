@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kproto.messages.k88_streams_group_heartbeat import KeyValue
 from kproto_server.coordinator.streams_groups.group import StreamsGroup
 from tests.persistence.disk_broker import DiskBroker
 from tests.share_groups.test_restarts import DiskTransport
@@ -15,12 +16,12 @@ from tests.streams_groups.members import STATEFUL, Application, Owned, endpoint
 SETTINGS = {"group.streams.initial.rebalance.delay.ms": "0", "group.streams.assignment.interval.ms": "0"}
 
 
-def started() -> tuple[DiskTransport, Application]:
-    transport = DiskTransport(DiskBroker("os", SETTINGS, kafka_version="4.4"))
+def started(**settings: str) -> tuple[DiskTransport, Application]:
+    transport = DiskTransport(DiskBroker("os", SETTINGS | settings, kafka_version="4.4"))
     app = Application(transport, "4.4", "n", 1)
     app.create(partitions=4)
     app.join("A", STATEFUL, user_endpoint=endpoint(1), rack_id="r")
-    app.join("B", STATEFUL, instance_id="i")
+    app.join("B", STATEFUL, instance_id="i", client_tags=(KeyValue(key="zone", value="z"),))
     app.settle("A", rounds=2)
     app.beat("B", instance_id="i")
     return transport, app
@@ -64,6 +65,35 @@ def test_a_reconciliation_goes_on() -> None:
     assert stored(transport) == before
     app.settle("A", "C")
     assert group_of(transport).data.members["A"].epoch == group_of(transport).data.epoch
+
+
+def test_standby_tasks_and_their_revocation_survive() -> None:
+    transport, app = started(**{"group.streams.num.standby.replicas": "1"})
+    app.create("log", partitions=4)
+    app.settle("A")
+    app.beat("B", instance_id="i")
+    app.settle("A")
+    before = stored(transport)
+    assert any(one["assigned"].standby for one in before["members"].values())
+    transport.kill()
+    assert stored(transport) == before
+    app.join("C", STATEFUL)
+    app.beat("A")
+    before = stored(transport)
+    assert any(one["revoking"].standby for one in before["members"].values())
+    transport.kill()
+    assert stored(transport) == before
+
+
+def test_a_heartbeat_extends_the_session_of_a_restart() -> None:
+    transport, app = started()
+    transport.kill()
+    transport.pass_time(40_000)
+    app.beat("A")
+    transport.pass_time(40_000)
+    assert list(group_of(transport).data.members) == ["A"]
+    transport.pass_time(6_000)
+    assert not group_of(transport).data.members
 
 
 def test_members_that_do_not_return_leave_when_their_sessions_expire() -> None:
