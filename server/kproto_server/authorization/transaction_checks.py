@@ -47,18 +47,20 @@ def add_partitions_to_txn(asked: Asked, perform: Perform) -> Any:
     if asked.context.api_version >= BROKERS_SINCE:
         return on_cluster(Operation.CLUSTER_ACTION)(asked, perform)
     topics = request.v3_and_below_topics
-    is_denied = not rights.on_transactional_id(Operation.WRITE, request.v3_and_below_transactional_id)
-    denied = {one.name for one in topics if not rights.on_topic(Operation.WRITE, one.name)}
-    if not is_denied and not denied:
+    may_write = rights.on_transactional_id(Operation.WRITE, request.v3_and_below_transactional_id)
+    denied = {one.name for one in topics if may_write and not rights.on_topic(Operation.WRITE, one.name)}
+    if may_write and not denied:
         return perform(request)
 
     # Not imported at the start.
     from kproto.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
     from kproto_server.handlers.k24_add_partitions_to_txn import partition_errors, results_of
 
-    errors = partition_errors(topics, asked.context, denied)
-    if is_denied:
-        errors = dict.fromkeys(errors, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if may_write:
+        errors = partition_errors(topics, asked.context, denied)
+    else:
+        refused_id = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        errors = {(topic.name, index): refused_id for topic in topics for index in topic.partitions}
     return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=results_of(topics, errors))
 
 
