@@ -128,8 +128,10 @@ def offsets_in_checkpoint(text: str, name: str) -> dict[tuple[str, int], int]:
 
 
 def _checkpoint_lines(text: str, name: str) -> list[tuple[int, str]]:
-    """Return ``(number, line)`` for each line after version and count."""
+    """Return ``(number, line)`` for each line after version and count; as in Kafka, an empty file has none."""
     lines = text.splitlines()
+    if not lines:
+        return []
     if len(lines) < 2 or lines[0] != str(CHECKPOINT_VERSION):
         raise DecodeError(name, 1, f"does not begin with version {CHECKPOINT_VERSION} and a count")
     if lines[1] != str(len(lines) - 2):

@@ -197,8 +197,7 @@ class LogInput(Input):
                     text = (log_dir / CLEANED).read_text(encoding="utf-8")
                 except FileNotFoundError:
                     return None
-                # an empty file: the cleaner has not run yet
-                found[log_dir] = offsets_in_checkpoint(text, CLEANED) if text else {}
+                found[log_dir] = offsets_in_checkpoint(text, CLEANED)
             end = None if partition.number is None else found[log_dir].get((partition.topic, partition.number))
             if end is not None:
                 rows.append((partition.topic, partition.number, end))

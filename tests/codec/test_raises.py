@@ -252,11 +252,11 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.record_batch.build_record_batch", MissingPackage): lambda: record_batch.build_record_batch(
         [Record(None, b"v")], compression=Compression.ZSTD
     ),
-    ("records.segment_files.read_leader_epochs", DecodeError): lambda: segment_files.read_leader_epochs(""),
+    ("records.segment_files.read_leader_epochs", DecodeError): lambda: segment_files.read_leader_epochs("1"),
     ("records.segment_files.partitions_in_checkpoint", DecodeError): lambda: segment_files.partitions_in_checkpoint(
-        "", "t"
+        "1", "t"
     ),
-    ("records.segment_files.offsets_in_checkpoint", DecodeError): lambda: segment_files.offsets_in_checkpoint("", "f"),
+    ("records.segment_files.offsets_in_checkpoint", DecodeError): lambda: segment_files.offsets_in_checkpoint("1", "f"),
     ("records.share_group_state.read_share_state_record", DecodeError): lambda: (
         share_group_state.read_share_state_record(None, None)
     ),

@@ -300,9 +300,9 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ),
     ),
     "kproto.records.segment_files": (
-        ("read_leader_epochs", DecodeError, lambda: segment_files.read_leader_epochs("")),
-        ("offsets_in_checkpoint", DecodeError, lambda: segment_files.offsets_in_checkpoint("", "f")),
-        ("partitions_in_checkpoint", DecodeError, lambda: segment_files.partitions_in_checkpoint("", "t")),
+        ("read_leader_epochs", DecodeError, lambda: segment_files.read_leader_epochs("1")),
+        ("offsets_in_checkpoint", DecodeError, lambda: segment_files.offsets_in_checkpoint("1", "f")),
+        ("partitions_in_checkpoint", DecodeError, lambda: segment_files.partitions_in_checkpoint("1", "t")),
     ),
     "kproto.records.share_group_state": (
         ("read_share_state_record", DecodeError, lambda: share_group_state.read_share_state_record(None, None)),

@@ -146,6 +146,12 @@ class TestRealLogs:
         (folder / "leader-epoch-checkpoint").write_text(text)
         assert reason in violation(folder)
 
+    def test_the_checkpoint_of_a_partition_without_batches_is_empty(self, tmp_path: Path) -> None:
+        """1.1.1 leaves such a partition."""
+        folder = partition_folder(tmp_path, {0: b""})
+        (folder / "leader-epoch-checkpoint").write_text("")
+        assert verified(folder)[0].batches == 0
+
     def test_without_the_checkpoint_epochs_are_not_checked(self, tmp_path: Path) -> None:
         folder = copy_of("4.4.0", tmp_path) / OFFSETS
         (folder / "leader-epoch-checkpoint").unlink()

@@ -12,8 +12,9 @@ from kproto.errors import DecodeError
 from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD
 from kproto.records.batches import Batch, read_batch, read_batches
 from kproto.records.message_set import build_message_set
+from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch, read_header
-from kproto.records.segment import CHECKS_MAX, torn_beginning, whole_batch_within
+from kproto.records.segment import BATCH_SIZE_MAX, CHECKS_MAX, torn_beginning, whole_batch_within
 from kproto.records.segment_files import (
     IndexEntry,
     LeaderEpochs,
@@ -47,11 +48,16 @@ def test_every_prefix_of_the_next_batch_is_a_torn_beginning(base_offset: int) ->
         (2**31 + 1).to_bytes(8, "big"),  # an offset that the segment cannot have
         (5).to_bytes(8, "big") + (13).to_bytes(4, "big"),
         (5).to_bytes(8, "big") + bytes.fromhex("7fffffff"),
+        (5).to_bytes(8, "big") + (BATCH_SIZE_MAX + 1).to_bytes(4, "big"),
         (5).to_bytes(8, "big") + (100).to_bytes(4, "big") + bytes(4) + b"\3",
     ],
 )
 def test_foreign_bytes_are_not_a_torn_beginning(rest: bytes) -> None:
     assert not torn_beginning(rest, 0, 5)
+
+
+def test_the_beginning_of_the_largest_batch_is_torn() -> None:
+    assert torn_beginning((5).to_bytes(8, "big") + BATCH_SIZE_MAX.to_bytes(4, "big"), 0, 5)
 
 
 def test_a_batch_with_a_size_that_is_too_large_is_not_torn() -> None:
@@ -63,6 +69,12 @@ def test_a_batch_with_a_size_that_is_too_large_is_not_torn() -> None:
     old = build_message_set([commit(1)], magic=1)
     assert whole_batch_within(larger + old, 0) == len(first)
     assert whole_batch_within(larger + second[:-1], 0) is None
+    tombstone = build_message_set([Record(b"k", None, offset=1)], magic=1)
+    assert whole_batch_within(larger + tombstone, 0) == len(first)
+    assert whole_batch_within(larger + second, 2) is None  # a batch of before, within a record
+    assert whole_batch_within(b"\0" + second, 1) == 1
+    empty = build_record_batch([], base_offset=5, last_offset=9)  # LF-72
+    assert whole_batch_within(empty[:8] + (5000).to_bytes(4, "big") + empty[12:], 5) == 0
 
 
 def found_by_reading(rest: bytes, next_offset: int) -> int | None:
@@ -127,7 +139,13 @@ def test_the_checksums_of_large_candidates_are_limited(monkeypatch: pytest.Monke
 def test_segment_names() -> None:
     assert segment_name(42) == "00000000000000000042.log"
     assert segment_base_offset("00000000000000000042.log") == 42
-    for name in ("42.log", "00000000000000000042.index", "x0000000000000000042.log"):
+    assert segment_base_offset("09223372036854775807.log") == 2**63 - 1
+    for name in (
+        "42.log",
+        "00000000000000000042.index",
+        "x0000000000000000042.log",
+        "09223372036854775808.log",  # no int64
+    ):
         assert segment_base_offset(name) is None
 
 
@@ -137,6 +155,11 @@ def test_index_entries_of_4_4_0() -> None:
     time_index = (folder / "00000000000000000000.timeindex").read_bytes()
     assert index_entry(index) == IndexEntry(44, 4353)
     assert time_index_entry(time_index[12:]) == TimeIndexEntry(1795215211091, 62)
+
+
+def test_index_entries_are_signed_numbers_of_all_their_bytes() -> None:
+    assert index_entry(bytes.fromhex("7ffffffe 7fffffff")) == IndexEntry(2**31 - 2, 2**31 - 1)
+    assert time_index_entry(bytes.fromhex("ffffffffffffffff 7ffffffe")) == TimeIndexEntry(-1, 2**31 - 2)
 
 
 class TestLeaderEpochs:
@@ -158,10 +181,20 @@ class TestLeaderEpochs:
     def test_a_batch_outside_of_its_epoch_is_invalid(self, epoch: int, first: int, last: int, problem: str) -> None:
         assert self.EPOCHS.problem(epoch, first, last) == problem
 
+    def test_a_checkpoint_is_read(self) -> None:
+        assert read_leader_epochs("0\n2\n0 0\n3 10\n").problem(3, 9, 11) == self.EPOCHS.problem(3, 9, 11) is not None
+
+    @pytest.mark.parametrize("text", ["", "0\n0\n"])
+    def test_a_checkpoint_may_be_empty(self, text: str) -> None:
+        """Kafka creates the file empty, and writes it when the partition has its first epoch."""
+        assert read_leader_epochs(text).problem(0, 0, 0) == "leader epoch 0 is not in leader-epoch-checkpoint"
+        assert partitions_in_checkpoint(text, "t") == set()
+
     @pytest.mark.parametrize(
         ("text", "line", "reason"),
         [
-            ("", 1, "does not begin with version 0 and a count"),
+            ("\n", 1, "does not begin with version 0 and a count"),
+            ("0\n", 1, "does not begin with version 0 and a count"),
             ("1\n0\n", 1, "does not begin with version 0 and a count"),
             ("0\n2\n0 0\n", 2, "'2' lines announced, there are 1"),
             ("0\n1\n0\n", 3, "'0' is not an epoch and an offset"),
