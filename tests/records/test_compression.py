@@ -249,6 +249,11 @@ def test_frames_of_lz4_that_kafka_reads(frame: bytes, magic: int) -> None:
     assert decompress(Compression.LZ4, frame, magic=magic) == CONTENT
 
 
+def test_a_block_of_lz4_may_have_the_size_of_the_header() -> None:
+    content = bytes(65_536)
+    assert decompress(Compression.LZ4, lz4_frame(block=len(content)).replace(CONTENT, content)) == content
+
+
 @pytest.mark.parametrize(
     ("frame", "reason"),
     [

@@ -162,6 +162,7 @@ def test_invalid_wrappers_are_refused() -> None:
         "compressed twice": wrapper(packed),
         "0 within 1": wrapper(older),
         "its content has": wrapper(bad_crc),
+        "truncated before its magic": wrapper(uncompressed + bytes(7) + b"\1" + b"\xff" * 4),  # a negative size
         "gzip": wrapper(uncompressed)[:-1],
     }
     for reason, data in cases.items():

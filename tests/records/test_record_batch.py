@@ -1,6 +1,7 @@
 """Batches of magic 2 (LF-1 to LF-3): vectors, the construct declaration, round trips, and damage."""
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.errors import CorruptBatch, DecodeError, EncodeError
+from kproto.errors import CorruptBatch, DecodeError, EncodeError, TooManyElements
 from kproto.interpret import InterpretedCodec
 from kproto.message_codec import message_codec
 from kproto.records.batch_header import APPEND_TIME, CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL, RecordBatchHeader
@@ -158,6 +159,36 @@ def test_random_bytes_raise_only_decode_error(data: bytes, count: int) -> None:
 def test_a_count_that_does_not_fit_is_refused(count: int) -> None:
     with pytest.raises(DecodeError):
         decode_records(TWO_RECORDS, count)
+
+
+@pytest.mark.parametrize("timestamps", [(0, 2**63 - 1), (2**63 - 1, -(2**63)), (-(2**63), 2**63 - 1)])
+def test_timestamps_that_are_far_from_each_other_wrap(timestamps: tuple[int, int]) -> None:
+    """As in Java: the difference is one of 64 bits."""
+    records = [Record(None, None, timestamp=timestamp, offset=index) for index, timestamp in enumerate(timestamps)]
+    data = encode_records(records, base_timestamp=timestamps[0])
+    assert decode_records(data, 2, base_timestamp=timestamps[0]) == records
+
+
+def test_a_batch_has_no_more_headers_than_the_limit() -> None:
+    """The limit is that of all records together."""
+    records = [Record(None, None, count * (RecordHeader("h", None),), 0, count) for count in range(4)]
+    batch, _ = read_record_batch(build_record_batch(records))
+    assert batch.records(headers_max=6) == records
+    with pytest.raises(TooManyElements):
+        batch.records(headers_max=5)
+
+
+@pytest.mark.parametrize(("flags", "timestamps"), [(0, range(5)), (APPEND_TIME, [99] * 5)])
+def test_records_in_pieces(flags: int, timestamps: Sequence[int]) -> None:
+    headers = (RecordHeader("h", None),)
+    records = [Record(None, b"%d" % index, headers, index, 7 + index) for index in range(5)]
+    batch, _ = read_record_batch(build_record_batch(records, max_timestamp=99, flags=flags))
+    expected = [record._replace(timestamp=time) for record, time in zip(records, timestamps, strict=True)]
+    content = batch.content(1000)
+    assert list(batch.pieces(content, 2, 1000)) == [expected[:2], expected[2:4], expected[4:]]
+    assert list(batch.pieces(content, 5, 1)) == [[record] for record in expected]
+    without = [record._replace(headers=()) for record in expected]
+    assert list(batch.pieces(content, 5, 1000, with_headers=False)) == [without]
 
 
 def test_a_batch_cut_at_any_byte_is_refused() -> None:

@@ -76,3 +76,45 @@ def test_no_run_is_looked_for_in_records_of_many_sizes() -> None:
     """Records of alternating sizes cost no more than a loop: attempts end."""
     records = [Record(None, b"v" * (index // 2 % 5), offset=index) for index in range(100 * ATTEMPTS_MAX)]
     assert record_layout(encode_records(records), len(records)) is RecordLayout.NUMBERED
+
+
+@pytest.mark.parametrize("size", [63, 64, 65])
+def test_headers_and_their_sizes_may_need_a_second_byte(size: int) -> None:
+    """A varint of one byte ends with 63."""
+    few = (RecordHeader("k" * size, b"v" * size), RecordHeader("k", None))
+    for headers in (few, size * (RecordHeader("", None),)):
+        records = [Record(b"", b"", headers)]
+        data = encode_records(records)
+        assert record_layout(data, 1) is RecordLayout.NUMBERED
+        assert decode_records(data, 1) == records
+
+
+def by_hand(rest: str, size_flag: int = 0) -> bytes:
+    """Return a record of these bytes after its attributes."""
+    body = b"\0" + bytes.fromhex(rest)
+    return bytes((2 * len(body) | size_flag,)) + body
+
+
+def test_the_negative_numbers_of_one_byte_that_are_the_farthest_from_zero() -> None:
+    """0x7f is -64. Any negative size of a key, a value or a header's value means null, as in Kafka."""
+    data = by_hand("7f 7f 7f 7f 02 02 6b 7f")
+    assert record_layout(data, 1) is RecordLayout.UNNUMBERED
+    assert decode_records(data, 1) == [Record(None, None, (RecordHeader("k", None),), -64, -64)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        by_hand("00 00 01 01 00", size_flag=1),
+        by_hand("00 00 01 01 01"),
+        by_hand("00 00 01 01 02 01 01"),
+        by_hand("00 00 01 01 04 00 01"),
+    ],
+    ids=["size of a record", "count of headers", "size of a header's key", "a header less than announced"],
+)
+def test_a_negative_size_or_a_wrong_count_is_refused(data: bytes) -> None:
+    """LF-3: only key and value can be null."""
+    data += by_hand("00 00 01 01 00")
+    assert record_layout(data, 2) is RecordLayout.INVALID
+    with pytest.raises(DecodeError, match=r"records\[0\] at byte 0: its sizes do not fit"):
+        decode_records(data, 2)
