@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kproto.records.compression import Compression
+from kproto.records.control import ControlType
 from kproto_server.coordinator.loading.load import STEP_SIZE_BYTES, PartitionLoad
 from kproto_server.coordinator.loading.repeated_commits import BatchTemplates
 from kproto_server.coordinator.record_load import RecordLoad
@@ -154,3 +155,18 @@ def test_many_groups_take_many_steps() -> None:
         made.append(len(load.groups))
     assert len(load.groups) == 200
     assert max(after - before for before, after in zip(made, [*made[1:], 200], strict=True)) <= 50
+
+
+@pytest.mark.parametrize("slice_size", [50, 1 << 18])
+def test_records_of_other_coordinators_are_applied_one_by_one(slice_size: int) -> None:
+    """All but control records, each with its offset; a slice may end within a batch."""
+    log = Log()
+    log.raw(b"a", b"1")
+    log.marker(1, ControlType.COMMIT)
+    log.raw(b"b", None)
+    found: list[tuple[int, bytes | None, bytes | None]] = []
+    load = RecordLoad(slices(log.data, slice_size), lambda key, value: found.append((load.offset, key, value)))
+    while not load.step():
+        pass
+    assert load.failed is None
+    assert found == [(0, b"a", b"1"), (2, b"b", None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -189,3 +190,47 @@ def test_one_bucket_is_split_at_a_time() -> None:
     assert sizes == {0, 1}
     assert all(buckets.find(f"group-{number}".encode()) for number in range(5000))
     assert buckets.find(b"group-5000") is None
+    for number in range(4000):
+        block = buckets.find(f"group-{number}".encode())
+        assert block is not None
+        buckets.remove(block)
+    assert buckets.count == 1000
+
+
+# Expiration.
+
+
+def to_check(table: OffsetTable, until_ms: int) -> list[str]:
+    """Return the ids that an expiration run gets, in at most 1000 steps."""
+    return [group_id for groups in islice(table.groups_to_check(until_ms), 1000) for group_id, _ in groups]
+
+
+@pytest.mark.parametrize("partitions", [3, 400])
+def test_a_commit_in_place_may_be_older_than_the_others(partitions: int) -> None:
+    """In version 1 its timestamp is the client's."""
+    table = OffsetTable()
+    first, *others = range(partitions)
+    table.apply("g", [*entries([first], at_ms=50), *entries(others, at_ms=90)], expires_early=False)
+    assert to_check(table, 49) == []
+    table.apply("g", entries(others[-1:], at_ms=30), expires_early=False)
+    assert to_check(table, 29) == []
+    assert to_check(table, 30) == ["g"]
+
+
+@pytest.mark.parametrize("partitions", [3, 400])
+def test_a_commit_in_place_may_expire_at_any_time(partitions: int) -> None:
+    table = OffsetTable()
+    commit = [("t", [(index, stored()._replace(expire_timestamp_ms=60)) for index in range(partitions)])]
+    for expires_early in (False, True):
+        table.apply("g", commit, expires_early=expires_early)
+        assert to_check(table, 4) == (["g"] if expires_early else [])
+
+
+def test_an_expiration_run_gets_each_group_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kproto_server.coordinator.table.buckets.SCANNED_AT_ONCE", 2)
+    table = OffsetTable()
+    ids = [f"group-{number}" for number in range(200)]
+    for group_id in ids:
+        table.apply(group_id, entries([0]), expires_early=False)
+    assert sorted(to_check(table, 5)) == sorted(ids)
+    assert to_check(table, 5) == []
