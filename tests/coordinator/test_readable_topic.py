@@ -21,6 +21,7 @@ from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAss
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 from kproto.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+from kproto.messages.k26_end_txn import EndTxnRequest
 from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -79,17 +80,26 @@ def talk(ask: Ask) -> None:
         **tasks,
     )
     assert not ask(streams, 0).error_code
-    producer = ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), 1)
-    own: dict[str, Any] = {
-        "transactional_id": "x",
-        "producer_id": producer.producer_id,
-        "producer_epoch": producer.producer_epoch,
-        "group_id": "simple",
+    begin_transaction(ask, "x", "t")
+
+
+def begin_transaction(ask: Ask, transactional_id: str, topic: str, partition_count: int = 1) -> dict[str, Any]:
+    """Have a transaction commit offsets of a group, and leave it open; return its producer."""
+    made = ask(InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000), 1)
+    producer: dict[str, Any] = {
+        "transactional_id": transactional_id,
+        "producer_id": made.producer_id,
+        "producer_epoch": made.producer_epoch,
     }
-    assert not ask(AddOffsetsToTxnRequest(**own), 1).error_code
-    pending = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=6, committed_metadata="")
-    topics = (TxnOffsetCommitRequestTopic(name="t", partitions=(pending,)),)
-    assert not ask(TxnOffsetCommitRequest(topics=topics, **own), 2).topics[0].partitions[0].error_code
+    assert not ask(AddOffsetsToTxnRequest(group_id="simple", **producer), 1).error_code
+    partitions = tuple(
+        TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=6, committed_metadata="")
+        for index in range(partition_count)
+    )
+    topics = (TxnOffsetCommitRequestTopic(name=topic, partitions=partitions),)
+    response = ask(TxnOffsetCommitRequest(group_id="simple", topics=topics, **producer), 2)
+    assert not any(part.error_code for part in response.topics[0].partitions)
+    return producer
 
 
 def commit(ask: Ask, group_id: str, offset: int) -> None:
@@ -189,3 +199,24 @@ def test_what_is_deleted_between_two_steps_is_left_out() -> None:
     found = {name: len([key for key in keys if b"\0" + bytes((len(name),)) + name.encode() in key]) for name in names}
     assert found["a"] == found["z"] == STEP_RECORDS + 1
     assert found["deleted"] < STEP_RECORDS + 1
+
+
+def test_a_transaction_that_ends_between_two_steps_hides_no_other() -> None:
+    broker, ask = in_memory()
+    for _ in range(2):
+        for key, key_type in (("g", 0), ("x", 1)):
+            ask(FindCoordinatorRequest(key=key, key_type=key_type), 2)
+    for name, partition_count in (("ends", STEP_RECORDS + 1), ("stays", 1)):
+        broker.state.cluster.create_topic(name, partition_count=partition_count, replication_factor=1)
+    ending = begin_transaction(ask, "x", "ends", STEP_RECORDS + 1)
+    begin_transaction(ask, "y", "stays")
+    newest = ListOffsetsPartition(partition_index=0, timestamp=NEWEST)
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(newest,)),))
+    reader = broker.connect()
+    reader.connection.receive(reader.client.send(request, 1), broker.clock.now_ms())
+    assert not reader.responses
+    assert not ask(EndTxnRequest(committed=False, **ending), 1).error_code
+    assert reader.responses.pop()
+    pending = [key for is_transactional, key in read(ask) if is_transactional and key is not None]
+    assert len([key for key in pending if b"\0\4ends" in key]) == STEP_RECORDS
+    assert len([key for key in pending if b"\0\5stays" in key]) == 1

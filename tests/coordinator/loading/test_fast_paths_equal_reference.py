@@ -21,6 +21,7 @@ from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto_server.coordinator.groups import Group
 from kproto_server.coordinator.loading import load, repeated_commits
+from kproto_server.coordinator.loading.repeated_commits import ALTERNATIVES_MAX
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.loading.group_values import MEMBER, group_value
 from tests.coordinator.loading.logs import NOW, Loaded, Log, attempted, offset, stored
@@ -214,6 +215,17 @@ def test_batches_of_several_groups() -> None:
             log.records(offset(number, group=group[0]), offset(number, group=group[1], partition=1))
             log.records(offset(number, group="g"), offset(number, group="g", partition=1))
     compare(log.data, "latest", 1 << 18, buffered=1 << 20, at_once=1 << 16)
+
+
+def test_more_kinds_of_commits_of_a_group_than_are_searched() -> None:
+    """They have the same size, count and first key."""
+    log = Log()
+    kinds = range(1, ALTERNATIVES_MAX + 5)
+    for number in range(3):
+        for kind in kinds:
+            log.commit("g", [("t", [(0, stored(100 * number + kind)), (kind, stored(number))])])
+    found = compare(log.data, "latest", 1 << 18, buffered=1 << 20, at_once=1 << 16)["offsets"]["g"]["t"]
+    assert {index: one.offset for index, one in found.items()} == {0: 200 + kinds[-1], **dict.fromkeys(kinds, 2)}
 
 
 def test_some_topics_with_an_id() -> None:

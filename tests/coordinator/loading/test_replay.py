@@ -184,6 +184,7 @@ def test_unknown_types_are_counted_and_skipped(decodes_all: bool) -> None:
         (b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\2" + bytes(8) + b"\xff\xff" + bytes(7), "OffsetCommitValue"),
         (b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\4" + bytes(12) + b"\1" + bytes(8) + TOPIC_ID_TAG, "OffsetCommitValue"),
         (b"\0\1\0\1g\xff\xfft\0\0\0\0", b"\0\3" + bytes(22), "OffsetCommitKey"),
+        (b"\0\1\0\1g\xff\xff\0\0\0", b"\0\3" + bytes(22), "OffsetCommitKey"),
         (b"\0\2\0\1g", b"\0\3", "GroupMetadataValue"),
         (b"\0\2\0\1g", b"\0\x09", "version 9"),
         (b"\0\3\0\1g", b"\0\0", "ConsumerGroupMetadataValue"),

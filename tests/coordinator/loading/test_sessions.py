@@ -44,7 +44,9 @@ class Restart:
 
 
 def stable_log() -> Log:
+    """Return a log with a group that has a member, behind one that has none."""
     log = Log()
+    log.records((GroupMetadataKey(group="before"), (group_value(current_state_timestamp=NOW), 3)))
     log.records((GroupMetadataKey(group="g"), (group_value(MEMBER, current_state_timestamp=NOW), 3)))
     log.commit("g", [("t", [(0, stored(1))])])
     return log
