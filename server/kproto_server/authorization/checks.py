@@ -93,13 +93,28 @@ SLICE_ELEMENTS = 2000
 """Elements of a large response that are tested at once: about 10 ms."""
 
 
+def changed_in_slices(
+    result: Any,
+    change: Callable[[Any], Any],
+    slices: Callable[[LargeResponse], Generator[None, None, LargeResponse]],
+    now_ms: int,
+) -> Any:
+    """As `changed`; ``slices`` changes a large response."""
+    if isinstance(result, DelayedOperation):
+        return result._replace(respond=lambda: changed_in_slices(result.respond(), change, slices, now_ms))
+    if isinstance(result, LargeResponse):
+        return in_slices(slices(result), now_ms)
+    return changed(result, change)
+
+
 def filtered(result: Any, array: str, test: Callable[[Any], bool], now_ms: int) -> Any:
     """Return a handler's result whose response has some elements of an array; a large one is filtered in slices."""
-    if isinstance(result, DelayedOperation):
-        return result._replace(respond=lambda: filtered(result.respond(), array, test, now_ms))
-    if isinstance(result, LargeResponse):
-        return in_slices(_filtered(result, array, test), now_ms)
-    return changed(result, lambda response: response.replace(**{array: tuple(filter(test, getattr(response, array)))}))
+    return changed_in_slices(
+        result,
+        lambda response: response.replace(**{array: tuple(filter(test, getattr(response, array)))}),
+        lambda large: _filtered(large, array, test),
+        now_ms,
+    )
 
 
 def _filtered(result: LargeResponse, array: str, test: Callable[[Any], bool]) -> Generator[None, None, LargeResponse]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult
@@ -12,18 +13,26 @@ from kproto_server.authorization.checks import (
     Check,
     Perform,
     changed,
+    changed_in_slices,
     element_struct,
     filtered,
     on_topics,
     parted,
     refused,
 )
-from kproto_server.deferred import changed_array
+from kproto_server.deferred import LargeResponse, at_once, changed_array, noting_errors
 from kproto_server.handlers._error_responses import filled
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
 
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
 NO_OPERATIONS = -(2**31)
+GROUPS = "groups"
+"""The array of the responses that describe groups."""
+SLICE_GROUPS, SLICE_TOPICS = 200, 2_000
+"""Groups, or members and their topics, that are looked at in one slice: 10 ms."""
 
 
 class GroupRightsBehavior(VersionBehavior):
@@ -35,36 +44,81 @@ class GroupRightsBehavior(VersionBehavior):
         (KIP-231)."""
         return self.at_least(2, 1)
 
+    @cached_property
+    def hides_groups_with_hidden_topics(self) -> bool:
+        """Whether a group with a topic that the client may not see is described as an error: assigned topics of
+        consumer and share groups, all topics of a topology (measured on 3.9.2, 4.0.2, 4.1.2, 4.2.2 and 4.4.0)."""
+        return self.at_least(4, 0)
 
-def described_groups(asked_array: str, array: str) -> Check:
-    """Return a check of groups that are described: they need DESCRIBE, and have the operations that are allowed."""
+
+class Visibility(NamedTuple):
+    """Which groups a client may see, of those that it may describe."""
+
+    sees: Callable[[Asked, Any], Generator[None, None, bool]]
+    """Returns whether the client may see all topics of a described group; yields between slices."""
+    message: str
+    """The error message of other groups."""
+
+
+def described_groups(asked_array: str, visibility: Visibility | None = None) -> Check:
+    """Return a check of groups that are described: they need DESCRIBE, and have the operations that are allowed.
+
+    ``asked_array``: the field of the request that has the group ids.
+    """
 
     def check(asked: Asked, perform: Perform) -> Any:
         request, rights, version = asked.request, asked.rights, asked.context.api_version
         allowed, others = parted(getattr(request, asked_array), lambda one: rights.on_group(Operation.DESCRIBE, one))
-        struct = element_struct(asked.context.api_key, array)
-        denied = tuple(
-            filled(
-                struct,
-                {
-                    "group_id": one,
-                    "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED,
-                    "authorized_operations": NO_OPERATIONS,
-                },
-                version,
-            )
-            for one in others
-        )
+        struct = element_struct(asked.context.api_key, GROUPS)
+        denied = [_refused(struct, one, ErrorCode.GROUP_AUTHORIZATION_FAILED, None, version) for one in others]
+        has_visibility = asked.context.behavior(GroupRightsBehavior).hides_groups_with_hidden_topics
 
-        def finished(response: Any) -> Any:
-            def shown(group: Any) -> Any:
-                return _with_operations(asked, _with_visible_topics(asked, group))
+        def small(response: Any) -> Any:
+            groups = changed_array(lambda group: _with_operations(asked, group), response.groups, before=denied)
+            return response.replace(groups=groups)
 
-            return response.replace(**{array: changed_array(shown, getattr(response, array), before=denied)})
+        def large(result: LargeResponse) -> Generator[None, None, LargeResponse]:
+            shown: Callable[[Any], Any] = partial(_with_operations, asked)
+            if visibility is not None and has_visibility:
+                shown = yield from _shown_in_slices(asked, visibility, result.response)
+            error_codes = [int(one.error_code) for one in denied]
+            response: Any = result.response
+            groups = changed_array(noting_errors(shown, error_codes), response.groups, before=denied)
+            return LargeResponse(response.replace(groups=groups), error_codes)
 
-        return changed(perform(request.replace(**{asked_array: allowed})), finished)
+        result = perform(request.replace(**{asked_array: allowed}))
+        return changed_in_slices(result, small, large, asked.context.now_ms)
 
     return check
+
+
+def _refused(struct: Any, group_id: str, error: ErrorCode, message: str | None, version: int) -> Any:
+    values = {"group_id": group_id, "error_code": error, "authorized_operations": NO_OPERATIONS}
+    return filled(struct, values if message is None else {**values, "error_message": message}, version)
+
+
+def _shown_in_slices(
+    asked: Asked, visibility: Visibility, response: Any
+) -> Generator[None, None, Callable[[Any], Any]]:
+    """Look at the topics of all described groups; return the function that returns each as the client sees it."""
+    seen: dict[str, tuple[int, int, bool]] = {}
+    for number, group in enumerate(response.groups, start=1):
+        if group.group_id not in seen:
+            is_visible = yield from visibility.sees(asked, group)
+            seen[group.group_id] = (group.group_epoch, group.assignment_epoch, is_visible)
+        if number % SLICE_GROUPS == 0:
+            yield
+
+    def shown(group: Any) -> Any:
+        *epochs, is_visible = seen[group.group_id]
+        if epochs != [group.group_epoch, group.assignment_epoch]:  # it has changed meanwhile
+            is_visible = at_once(visibility.sees(asked, group))
+        if is_visible:
+            return _with_operations(asked, group)
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return _refused(type(group), group.group_id, error, visibility.message, asked.context.api_version)
+
+    return shown
 
 
 def _with_operations(asked: Asked, group: Any) -> Any:
@@ -74,26 +128,38 @@ def _with_operations(asked: Asked, group: Any) -> Any:
     return group.replace(authorized_operations=operations)
 
 
-def _with_visible_topics(asked: Asked, group: Any) -> Any:
-    """Return a group, or an error instead if its members have topics that the client may not see."""
+def _sees_assigned_topics(asked: Asked, group: Any) -> Generator[None, None, bool]:
     names: set[str] = set()
+    left = SLICE_TOPICS
     for member in group.members:
-        names.update(getattr(member, "subscribed_topic_names", ()))
-        for assignment in ("assignment", "target_assignment"):
-            for topic in getattr(getattr(member, assignment, None), "topic_partitions", ()):
-                names.add(topic.topic_name)
-    if all(asked.rights.on_topic(Operation.DESCRIBE, name) for name in names):
-        return group
-    return filled(
-        type(group),
-        {
-            "group_id": group.group_id,
-            "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            "error_message": "The group has described topic(s) that the client is not authorized to describe.",
-            "authorized_operations": NO_OPERATIONS,
-        },
-        asked.context.api_version,
-    )
+        assigned = [member.assignment.topic_partitions]
+        if hasattr(member, "target_assignment"):
+            assigned.append(member.target_assignment.topic_partitions)
+        for topics in assigned:
+            names.update([topic.topic_name for topic in topics])
+            left -= len(topics)
+        left -= 1
+        if left <= 0:
+            left = SLICE_TOPICS
+            yield
+    return _sees(asked, names)
+
+
+def _sees_topology(asked: Asked, group: Any) -> Generator[None, None, bool]:
+    yield from ()  # a heartbeat has sent it, so it is small
+    return _sees(asked, _topics_of(group.topology))
+
+
+def _sees(asked: Asked, names: Iterable[str]) -> bool:
+    return all(asked.rights.on_topic(Operation.DESCRIBE, name) for name in names)
+
+
+ASSIGNED_TOPICS = Visibility(
+    _sees_assigned_topics, "The group has described topic(s) that the client is not authorized to describe."
+)
+TOPICS_OF_TOPOLOGY = Visibility(
+    _sees_topology, "The described group uses topics that the client is not authorized to describe."
+)
 
 
 def list_groups(asked: Asked, perform: Perform) -> Any:
@@ -135,18 +201,22 @@ def subscription(asked: Asked, perform: Perform) -> Any:
 
 def topology(asked: Asked, perform: Perform) -> Any:
     """The topics of a topology need DESCRIBE."""
-    described = asked.request.topology
+    return _all_visible(asked, perform, _topics_of(asked.request.topology))
+
+
+def _topics_of(topology: Any) -> dict[str, None]:
+    """Return the names of the topics of a topology; none if it is None."""
     names: dict[str, None] = {}
-    for one in () if described is None else described.subtopologies:
+    for one in () if topology is None else topology.subtopologies:
         names |= dict.fromkeys(one.source_topics)
         names |= dict.fromkeys(one.repartition_sink_topics)
         names |= dict.fromkeys(topic.name for topic in one.repartition_source_topics)
         names |= dict.fromkeys(topic.name for topic in one.state_changelog_topics)
-    return _all_visible(asked, perform, names)
+    return names
 
 
 def _all_visible(asked: Asked, perform: Perform, names: Any) -> Any:
-    if all(asked.rights.on_topic(Operation.DESCRIBE, name) for name in names):
+    if _sees(asked, names):
         return perform(asked.request)
     return refused(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 
