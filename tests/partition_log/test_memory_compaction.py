@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from kproto.records.batches import read_records
 from kproto.records.compression import Compression
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
+from kproto_server.partition_log import memory_compaction
 from kproto_server.partition_log.memory_compaction import STEP_BATCHES, compaction
 from kproto_server.partition_log.partition_data import PartitionData
 
@@ -67,7 +70,7 @@ def test_a_tombstone_stays_for_a_time_after_the_first_compaction() -> None:
 
 def test_a_step_reads_few_batches() -> None:
     data = log(1000)
-    assert len(list(steps(data))) == 2 * 1000 / STEP_BATCHES
+    assert len(list(steps(data))) == 2 * 1000 / STEP_BATCHES + 1
     assert contents(data) == [(998, b"998"), (999, b"999")]
 
 
@@ -76,8 +79,23 @@ def test_a_step_decompresses_one_batch() -> None:
     for number in range(10):
         encoded = build_record_batch([Record(b"a", b"%d" % number)], compression=Compression.GZIP)
         data.append(encoded, 0, NOW_MS, 0)
-    assert len(list(steps(data))) == 2 * 10
+    assert len(list(steps(data))) == 2 * 10 + 1
     assert contents(data) == [(9, b"9")]
+
+
+def test_each_key_has_a_record_while_batches_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest are replaced first; a log that is truncated in between keeps the others."""
+    monkeypatch.setattr(memory_compaction, "REPLACED_BATCHES", 10)
+    data = log(35)
+    running = steps(data)
+    for kept in (25, 15, 5):
+        for _ in running:
+            if len(contents(data)) == kept:
+                break
+        assert contents(data) == [(offset, b"%d" % offset) for offset in range(35 - kept, 35)]
+    data.truncate(34)
+    list(running)
+    assert contents(data) == [(offset, b"%d" % offset) for offset in range(30, 34)]
 
 
 def test_records_may_be_appended_and_deleted_between_steps() -> None:

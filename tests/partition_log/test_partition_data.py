@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from kproto.records.batches import read_batches
 from kproto.records.record import Record
 from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto_server.deferred import at_once
+from kproto_server.partition_log import partition_data
 from kproto_server.partition_log.partition_data import EpochStart, PartitionData
 
 
@@ -74,8 +76,34 @@ def test_batches_are_found_by_timestamp() -> None:
     data = filled(1, 1, 1)
     assert base_offsets(at_once(data.batch_at_time(1)) or b"") == [1]
     assert at_once(data.batch_at_time(3)) is None
-    assert base_offsets(data.batch_of_greatest_timestamp() or b"") == [2]
-    assert PartitionData().batch_of_greatest_timestamp() is None
+    assert base_offsets(at_once(data.batch_of_greatest_timestamp()) or b"") == [2]
+    assert at_once(PartitionData().batch_of_greatest_timestamp()) is None
+
+
+@pytest.mark.parametrize("greatest", [0, 3, 4, 6, 9])
+def test_the_greatest_timestamp_is_found_in_steps(greatest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equal ones, the first; negative ones count, too."""
+    monkeypatch.setattr(partition_data, "COMPARED_BATCHES", 4)
+    data = PartitionData()
+    for number in range(10):
+        data.append(batch_of(1), 0, -7 if number in (greatest, 9) else -9, epoch=0)
+    steps = data.batch_of_greatest_timestamp()
+    assert [next(steps) for _ in range(3)] == [4, 4, 2]
+    assert base_offsets(at_once(steps) or b"") == [greatest]
+
+
+def test_a_batch_that_is_deleted_meanwhile_leaves_the_next_one() -> None:
+    data = filled(1, 1, 1)
+    for timestamp in (9, 5):
+        data.append(batch_of(1), 0, timestamp, epoch=0)
+    steps = data.batch_of_greatest_timestamp()
+    next(steps)
+    data.delete_before(4)
+    assert base_offsets(at_once(steps) or b"") == [4]
+    steps = data.batch_of_greatest_timestamp()
+    next(steps)
+    data.delete_before(5)
+    assert at_once(steps) is None
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.integers(0, 40))

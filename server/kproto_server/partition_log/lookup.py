@@ -47,9 +47,10 @@ def record_at(
     next_offset = offsets.start
     while next_offset < offsets.stop and not budget.is_used_up:
         if timestamp is None:
-            encoded = data.batch_of_greatest_timestamp(next_offset)
+            steps = data.batch_of_greatest_timestamp(next_offset)
         else:
-            encoded = yield from _batch_at_time(data, timestamp, next_offset, budget)
+            steps = data.batch_at_time(timestamp, next_offset)
+        encoded = yield from _in_slices(steps, budget)
         batch = next(read_batches(encoded or b""), None)
         if batch is None:
             break
@@ -73,11 +74,10 @@ def record_at(
     return greatest
 
 
-def _batch_at_time(
-    data: PartitionData, timestamp: int, offset: int, budget: DecodingBudget
+def _in_slices(
+    steps: Generator[int, None, bytes | None], budget: DecodingBudget
 ) -> Generator[None, None, bytes | None]:
-    """As `PartitionData.batch_at_time`; yields between slices."""
-    steps = data.batch_at_time(timestamp, offset)
+    """Return the batch that steps find, which yield how many batches they have compared; yields between slices."""
     while True:
         try:
             compared = next(steps)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kproto.errors import MissingPackage
@@ -20,24 +21,27 @@ if TYPE_CHECKING:
 
 STEP_BATCHES = 100
 """Batches of one record that are read in one step: 1 ms. A compressed batch ends a step: it may have MiBs."""
+REPLACED_BATCHES = 100_000
+"""Batches that are replaced in one step: 5 ms."""
 
 
 def compaction(data: PartitionData, end_offset: int, now_ms: int, delete_retention_ms: int) -> Iterator[None]:
-    """Compact the batches below an offset, in steps; the last step replaces the batches.
+    """Compact the batches below an offset, in steps.
 
-    Between two steps, records may be appended and deleted. If the log was truncated, nothing is replaced: the newest
-    record of a key may be gone.
+    The last steps replace the batches, the oldest first: a record goes before the newer one of its key that replaces it
+    can be compacted. Between two steps, records may be appended and deleted. If the log was truncated, nothing more is
+    replaced: the newest record of a key may be gone.
     """
     retained = RetainedRecords(now_ms, delete_retention_ms)
-    batches = data.batches_below(end_offset)
-    for count, (_, batch) in enumerate(batches, 1):
+    last_offsets, batches = data.columns_below(end_offset)
+    for count, batch in enumerate(batches, 1):
         with suppress(MissingPackage):
             yield from retained.add_to_offset_map(batch)
         if _ends_step(count, batch):
             yield
     changed: dict[int, tuple[bytes, bytes]] = {}
     unstable = retained.first_unstable_offset
-    for count, (last_offset, batch) in enumerate(batches, 1):
+    for count, (last_offset, batch) in enumerate(zip(last_offsets, batches, strict=True), 1):
         if unstable is not None and last_offset >= unstable:
             break
         with suppress(MissingPackage):
@@ -46,10 +50,12 @@ def compaction(data: PartitionData, end_offset: int, now_ms: int, delete_retenti
                 changed[last_offset] = (batch, part)
         if _ends_step(count, batch):
             yield
-    if changed:
-        last_offset, batch = batches[-1]
-        if data.read(last_offset, 0, min_one_batch=True) == batch:
-            data.replace(changed)
+    left = iter(changed.items())
+    while part_of_changed := dict(islice(left, REPLACED_BATCHES)):
+        if data.read(last_offsets[-1], 0, min_one_batch=True) != batches[-1]:
+            break
+        data.replace(part_of_changed)
+        yield
 
 
 def _ends_step(count: int, batch: bytes) -> bool:

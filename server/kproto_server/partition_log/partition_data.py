@@ -280,14 +280,24 @@ class PartitionData:
             offset = self._last_offsets[index + len(timestamps) - 1] + 1
             yield len(timestamps)
 
-    def batch_of_greatest_timestamp(self, offset: int = 0) -> bytes | None:
-        """Return the first batch with the greatest timestamp of the partition, from the batch with an offset on."""
-        first = self._first_readable(offset)
-        timestamps = self._max_timestamps[first:]
-        if not timestamps:
-            return None
-        index = first + timestamps.index(max(timestamps))
-        return self._read_batches(index, index + 1)
+    def batch_of_greatest_timestamp(self, offset: int = 0) -> Generator[int, None, bytes | None]:
+        """Return the first batch with the greatest timestamp of the partition, from the batch with an offset on.
+
+        Yields the number of batches after so many. If the batch is deleted meanwhile, the next one is returned.
+        """
+        greatest, found = None, offset
+        while True:
+            index = self._first_readable(offset)
+            timestamps = self._max_timestamps[index : index + COMPARED_BATCHES]
+            if not timestamps:
+                break
+            newest = max(timestamps)
+            if greatest is None or newest > greatest:
+                greatest, found = newest, self._last_offsets[index + timestamps.index(newest)]
+            offset = self._last_offsets[index + len(timestamps) - 1] + 1
+            yield len(timestamps)
+        index = self._first_readable(found)
+        return self._read_batches(index, index + 1) if index < len(self._sizes) else None
 
     def _first_readable(self, offset: int) -> int:
         """Return the index of the batch that has an offset, or of the next one; on disk, batches below the log start
@@ -379,29 +389,30 @@ class PartitionData:
         index = bisect_left(self.times, (end_offset, 0))
         return self.times[index][1] if index < len(self.times) else now_ms
 
-    def batches_below(self, end_offset: int) -> list[tuple[int, bytes]]:
-        """Return last offset and bytes of each batch below an offset."""
+    def columns_below(self, end_offset: int) -> tuple[array[int], list[bytes]]:
+        """Return the last offsets and the bytes of the batches below an offset."""
         span = slice(self._first, bisect_left(self._last_offsets, end_offset, lo=self._first))
-        return list(zip(self._last_offsets[span], self._batches[span], strict=True))
+        return self._last_offsets[span], self._batches[span]
 
     def replace(self, changed: Mapping[int, tuple[bytes, bytes]]) -> None:
         """Replace batches, given by last offset, with what is retained of them, or with nothing if that is empty.
 
-        A batch that is not the one given any more stays.
+        A batch that is not the one given any more stays. Only the batches among those given are looked at.
         """
+        first = max(self._first, bisect_left(self._last_offsets, min(changed)))
+        span = slice(first, max(first, bisect_right(self._last_offsets, max(changed))))
         kept = []
-        for row in zip(*(column[self._first :] for column in self._columns()), strict=True):
+        for row in zip(*(column[span] for column in self._columns()), strict=True):
             batch, last_offset, _, _ = row
             before, after = changed.get(last_offset, (None, b""))
             if batch is not before:
                 kept.append(row)
             elif after:
                 kept.append((after, last_offset, len(after), read_header(after).max_timestamp))
-        del self._batches[self._first :]
-        self._batches += [row[0] for row in kept]
+        self.size_bytes += sum(row[2] for row in kept) - sum(self._sizes[span])
+        self._batches[span] = [row[0] for row in kept]
         for number, column in enumerate((self._last_offsets, self._sizes, self._max_timestamps), 1):
-            column[self._first :] = array("q", [row[number] for row in kept])
-        self.size_bytes = sum(self._sizes[self._first :])
+            column[span] = array("q", [row[number] for row in kept])
         self.known_transactions.drop_markers(last_offset for last_offset, (_, after) in changed.items() if not after)
 
     def _drop_until(self, index: int) -> None:
