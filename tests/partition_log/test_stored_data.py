@@ -13,14 +13,7 @@ from hypothesis import given, settings
 from kproto.codes import ErrorCode
 from kproto.errors import UsageError
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from kproto.messages.k23_offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
 from kproto.records.batch_header import HEADER_SIZE, TRANSACTIONAL, position_of
 from kproto.records.batches import read_records
@@ -36,9 +29,7 @@ from kproto_server.partition_log.decoding import DecodingBudget
 from kproto_server.partition_log.lookup import BATCHES_OF_RECORD, lookup_budget, record_at
 from kproto_server.partition_log.partition_data import COMPARED_BATCHES, PartitionData
 from kproto_server.partition_log.producers import BatchMetadata
-from kproto_server.partition_log.retention import expired_end
 from kproto_server.partition_log.stored_data import READ_SIZE, PendingAppend, StoredData
-from kproto_server.persistence import topic_logs
 from kproto_server.snapshots.topics import _in_memory
 from kproto_server.storage.compaction import Compaction
 from kproto_server.storage.errors import DamagedBatch
@@ -262,81 +253,6 @@ def test_the_first_reader_of_many_batches_indexes_few(monkeypatch: pytest.Monkey
     with mock.patch.object(StoredData, "_index_batch", autospec=True, side_effect=StoredData._index_batch) as indexed:
         assert len(list(read_records(stored.read(0, ALL, min_one_batch=False)))) == 25
     assert indexed.call_count == 5
-
-
-FIRST_READS: dict[str, tuple[Any, int]] = {
-    "fetch": (
-        FetchRequest(
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=1,
-            topics=(
-                FetchTopic(
-                    topic="t", partitions=(FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000),)
-                ),
-            ),
-            forgotten_topics_data=(),
-        ),
-        11,
-    ),
-    "list": (
-        ListOffsetsRequest(
-            replica_id=-1,
-            topics=(ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=5),)),),
-        ),
-        5,
-    ),
-    "epochs": (
-        OffsetForLeaderEpochRequest(
-            topics=(
-                OffsetForLeaderTopic(topic="t", partitions=(OffsetForLeaderPartition(partition=0, leader_epoch=0),)),
-            )
-        ),
-        4,
-    ),
-}
-
-
-@pytest.mark.parametrize("how", [*FIRST_READS, "produce", "retention"])
-def test_the_first_access_after_a_start_indexes_in_steps(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = DiskBroker("os", kafka_version="4.4")
-    broker.broker.state.cluster.create_topic("t", partition_count=2, replication_factor=1)
-
-    def produce(**producer: Any) -> Any:
-        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(1, **producer)),))
-        return broker.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,)), 9)
-
-    for _ in range(25):
-        produce()
-    monkeypatch.setattr(stored_data, "SETTLED_MAX", 10)
-    monkeypatch.setattr(topic_logs, "SETTLED_MAX", 10)
-    broker.kill()
-    counts: list[int] = []
-
-    def counted(data: StoredData, count_max: int) -> bool:
-        before = len(data._last_offsets)
-        done = continued(data, count_max)
-        counts.append(len(data._last_offsets) - before)
-        return done
-
-    continued = StoredData._continue_index
-    with mock.patch.object(StoredData, "_continue_index", autospec=True, side_effect=counted):
-        if how == "produce":
-            assert (
-                produce(producer_id=7, producer_epoch=0, base_sequence=0)
-                .responses[0]
-                .partition_responses[0]
-                .base_offset
-                == 25
-            )
-        elif how == "retention":
-            state = broker.broker.state
-            topic = state.cluster.topics["t"]
-            config, _ = retention_config(state.settings.of(1), topic)
-            assert at_once(expired_end(topic.partitions[0].data, config, state.clock.now_ms())) == 0
-        else:
-            broker.ask(*FIRST_READS[how])
-    assert [count for count in counts if count] == [10, 10, 5]
 
 
 def test_a_segment_that_cannot_be_indexed_fails_its_reader_and_no_write(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+from unittest import mock
 
 import pytest
 
 from kproto.records.partitioning import SHARE_STATE_TOPIC
+from kproto_server.partition_log import stored_data
 from kproto_server.partition_log.stored_data import StoredData
+from kproto_server.persistence import topic_logs
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.share_groups.share_partition import ACCEPT
 from kproto_server.share_groups.share_states import SharePartitionKey, ShareState
@@ -112,3 +115,18 @@ def test_a_deleted_topic_leaves_no_state() -> None:
     assert states(transport) == {}
     transport.kill()
     assert states(transport) == {}
+
+
+def test_a_long_log_is_indexed_in_steps_before_it_is_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (stored_data, topic_logs):
+        monkeypatch.setattr(module, "SETTLED_MAX", 4)
+    transport, share = started()
+    read(share, *range(10))
+    transport.kill()
+    unindexed = transport.at.broker.state.log_manager.unindexed
+    assert SHARE_STATE_TOPIC in unindexed
+    with mock.patch.object(StoredData, "index_steps", autospec=True, side_effect=StoredData.index_steps) as steps:
+        transport.pass_time(INTERVAL_MS + 10)
+    assert steps.called
+    assert log_start_offset(transport) > 5
+    assert SHARE_STATE_TOPIC not in unindexed

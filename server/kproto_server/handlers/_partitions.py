@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.topics import Partition
-    from kproto_server.deferred import DelayedOperation
+    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.deferred import DeferredResponse, DelayedOperation, LargeResponse
     from kproto_server.requests.context import RequestContext
 
 EndpointT = TypeVar("EndpointT")
-ResultT = TypeVar("ResultT", bound="Response | DelayedOperation")
+ResultT = TypeVar("ResultT", bound="Response | LargeResponse | DelayedOperation | DeferredResponse")
 
 
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC))
@@ -32,14 +32,28 @@ def with_records(
 ) -> ResultT | DelayedOperation:
     """Respond to a request that reads these topics, once the internal ones among them have their records, and those on
     disk an index."""
-    if not INTERNAL_TOPICS.intersection(names) and not context.log_manager.unindexed:
+    if not INTERNAL_TOPICS.intersection(names):
+        return indexed(names, context, respond)
+    return _after(make_records(names, context), context, respond)
+
+
+def indexed(
+    names: Iterable[str], context: RequestContext, respond: Callable[[], ResultT]
+) -> ResultT | DelayedOperation:
+    """Respond to a request that needs what the index of these topics knows, once those on disk have one."""
+    if not context.log_manager.unindexed:
+        return respond()
+    return _after(context.log_manager.index_steps(names), context, respond)
+
+
+def _after(
+    steps: Iterator[None], context: RequestContext, respond: Callable[[], ResultT]
+) -> ResultT | DelayedOperation:
+    def slices() -> Generator[None, None, ResultT]:
+        yield from steps
         return respond()
 
-    def steps() -> Generator[None, None, ResultT]:
-        yield from make_records(names, context)
-        return respond()
-
-    return in_slices(steps(), context.now_ms)
+    return in_slices(slices(), context.now_ms)
 
 
 def make_records(names: Iterable[str], context: RequestContext) -> Iterator[None]:
@@ -48,22 +62,11 @@ def make_records(names: Iterable[str], context: RequestContext) -> Iterator[None
 
     Several readers share the steps, so that each sees all records.
     """
-    yield from index_steps(names, context)
+    yield from context.log_manager.index_steps(names)
     for name in sorted(INTERNAL_TOPICS.intersection(names)):
         # No `yield from`: a client that goes would end the steps for the others.
         for _ in _images(name, context):
             yield
-
-
-def index_steps(names: Iterable[str], context: RequestContext) -> Iterator[None]:
-    """Index the partitions of topics that were not read since the start, in steps."""
-    unindexed = context.log_manager.unindexed
-    for name in unindexed.keys() & set(names):
-        with suppress(*UNREADABLE):  # the reader gets the error
-            for data in unindexed.get(name, ()):
-                for _ in data.index_steps():
-                    yield
-        unindexed.pop(name, None)
 
 
 def _images(name: str, context: RequestContext) -> Iterable[None]:
@@ -79,7 +82,15 @@ def _images(name: str, context: RequestContext) -> Iterable[None]:
     log = context.coordinator.log
     if not log.keeps:
         return make_offsets_topic_readable(context.coordinator, topic, context.log_manager).images
-    return log.images if isinstance(log, ReadableChangeLog) else ()
+    return log.images if isinstance(log, ReadableChangeLog) else _offsets_index(topic)
+
+
+def _offsets_index(topic: Topic) -> Iterator[None]:
+    """Index the offsets topic on disk, in steps: the coordinator that writes it needs no index."""
+    for partition in topic.partitions:
+        with suppress(*UNREADABLE):  # the reader gets the error
+            for _ in partition.data.index_steps():
+                yield
 
 
 def partition_error(partition: Partition) -> ErrorCode:

@@ -44,7 +44,7 @@ from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOC
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.fetch_sessions import FetchSession
@@ -71,22 +71,21 @@ SMALL_BYTES = 2 << 20
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
-    names: Iterable[str] = [topic.topic for topic in request.topics]
-    if context.api_version >= IDS_SINCE:
-        topics = [context.cluster.topic_by_id(topic.topic_id) for topic in request.topics]
-        names = [topic.name for topic in topics if topic is not None]
-    return with_records(names, context, lambda: _handle(request, context))
-
-
-def _handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
     if request.isolation_level not in ISOLATION_LEVELS:
         return _refuse_isolation_level(request, context)
     fetch = _begin(request, context)
     if isinstance(fetch, ErrorCode):
         return FetchResponse(error_code=fetch, responses=())
+    return with_records(fetch.topic_names(), context, lambda: _read(fetch, _respond))
+
+
+def _read(
+    fetch: Fetch, respond: Callable[[Fetch, list[Read]], FetchResponse | DelayedOperation]
+) -> FetchResponse | DelayedOperation:
+    """Read what a request fetches, at a turn if it is large, and respond."""
     if fetch.is_large():
-        return at_turn(lambda: _respond(fetch, fetch.read()), context.now_ms)
-    return _respond(fetch, fetch.read())
+        return at_turn(lambda: respond(fetch, fetch.read()), fetch.context.now_ms)
+    return respond(fetch, fetch.read())
 
 
 def _refuse_isolation_level(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
@@ -184,6 +183,18 @@ class Fetch:
         if context.api_version < IDS_SINCE:
             return context.cluster.topic(requested.topic)
         return context.cluster.topic_by_id(requested.topic_id)
+
+    def topic_names(self) -> set[str]:
+        """Return the names of the topics that it fetches, as far as they are known."""
+        if self.context.api_version < IDS_SINCE:
+            return {one.topic for one in self._requested}
+        topics = map(self.context.cluster.topic_by_id, {one.topic_id for one in self._requested})
+        return {topic.name for topic in topics if topic is not None}
+
+    def lacks_index(self) -> bool:
+        """Whether a topic was compacted, and has many batches to index before one is read."""
+        unindexed = self.context.log_manager.unindexed
+        return bool(unindexed) and not unindexed.keys().isdisjoint(self.topic_names())
 
     def partitions(self) -> Iterator[Partition]:
         """Yield the partitions that exist."""
@@ -321,20 +332,23 @@ class _DelayedFetch:
 
     def __init__(self, fetch: Fetch, lacking_bytes: int) -> None:
         self._fetch = fetch
-        self._completion = Completion(on_abandoned=self._stop_waiting)
+        self._deadline_ms = fetch.context.now_ms + fetch.request.max_wait_ms
+        self._completion = Completion()
         self._data: list[PartitionData] = []
         self._size = 0
         """Bytes of all partitions."""
         self._lacking = lacking_bytes
         """At least so many bytes are missing until the response is due."""
+        self._lacks_index = False
+        """Whether the operation is complete as a partition was compacted: it waits on behind the steps of its index."""
 
     def wait(self) -> DelayedOperation:
+        self._completion = Completion(on_abandoned=self._stop_waiting)
         self._data = [partition.make_data() for partition in self._fetch.partitions()]
         for data in self._data:
             data.waiters[self._appended] = None
         self._size = sum(data.size_bytes for data in self._data)
-        context = self._fetch.context
-        return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._response, self._completion)
+        return DelayedOperation(self._deadline_ms, self._end_wait, self._completion)
 
     def _appended(self) -> None:
         """Called after each append to one of the partitions: end the wait if the records suffice.
@@ -343,6 +357,10 @@ class _DelayedFetch:
         they can be enough. What is no append has another reason: the end of a transaction, a deletion, a new leader.
         """
         if self._completion.is_complete:
+            return
+        if self._fetch.lacks_index():
+            self._lacks_index = True
+            self._completion.complete()
             return
         size = sum(data.size_bytes for data in self._data)
         appended, self._size = size - self._size, size
@@ -356,12 +374,18 @@ class _DelayedFetch:
         for data in self._data:
             data.waiters.pop(self._appended, None)
 
-    def _response(self) -> FetchResponse | DelayedOperation:
+    def _end_wait(self) -> FetchResponse | DelayedOperation:
         self._stop_waiting()
+        return with_records(self._fetch.topic_names(), self._fetch.context, self._response)
+
+    def _response(self) -> FetchResponse | DelayedOperation:
         fetch = self._fetch
-        if fetch.is_large():
-            return at_turn(lambda: fetch.respond(fetch.read()), fetch.context.now_ms)
-        return fetch.respond(fetch.read())
+        if self._lacks_index and fetch.context.coordinator.clock.now_ms() < self._deadline_ms:
+            self._lacks_index = False
+            self._lacking = fetch.lacking_bytes(len(self._data))
+            if self._lacking:
+                return self.wait()
+        return _read(fetch, Fetch.respond)
 
 
 def _leader_endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:

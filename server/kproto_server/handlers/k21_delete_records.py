@@ -11,11 +11,12 @@ from kproto.messages.k21_delete_records import (
     DeleteRecordsTopicResult,
 )
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._partitions import indexed, leader_error
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k21_delete_records import DeleteRecordsRequest
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 NO_EPOCH = -1
@@ -33,7 +34,11 @@ class DeleteRecordsBehavior(VersionBehavior):
         return not self.at_least(2, 1) if offset < 0 else not self.at_least(1, 1)
 
 
-def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse | DelayedOperation:
+    return indexed([topic.name for topic in request.topics], context, lambda: _handle(request, context))
+
+
+def _handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:  # of a partition that the request names twice the last offset counts
         offsets.setdefault(topic.name, {}).update({one.partition_index: one.offset for one in topic.partitions})

@@ -13,20 +13,27 @@ from kproto.messages.k27_write_txn_markers import (
 )
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.coordinator.transactional_offsets import end_offsets
-from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._partitions import indexed, leader_error
 from kproto_server.log_manager.markers import EndMarker, write_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
-    from kproto_server.deferred import DeferredResponse
+    from kproto_server.deferred import DeferredResponse, DelayedOperation
     from kproto_server.requests.context import RequestContext
 
 NO_EPOCH = -1
 
 
-def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse | DeferredResponse:
+def handle(
+    request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse | DeferredResponse | DelayedOperation:
+    names = {topic.name for marker in request.markers for topic in marker.topics}
+    return indexed(names, context, lambda: _handle(request, context))
+
+
+def _handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse | DeferredResponse:
     made = [(marker, _written(marker, context)) for marker in request.markers]
 
     def respond() -> WriteTxnMarkersResponse:

@@ -15,13 +15,14 @@ from kproto.messages.k61_describe_producers import (
 from kproto_server.cluster.topics import name_problem
 from kproto_server.deferred import LargeResponse, array_of, noting_errors, sum_exceeds
 from kproto_server.handlers._hash_order import ids_in_hash_order
-from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._partitions import indexed, leader_error
 from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
     from kproto_server.cluster.topics import Partition
+    from kproto_server.deferred import DelayedOperation
     from kproto_server.partition_log import producers
     from kproto_server.requests.context import RequestContext
 
@@ -47,7 +48,13 @@ class DescribeProducersBehavior(VersionBehavior):
         return self.at_least(3, 0)
 
 
-def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse | LargeResponse:
+def handle(
+    request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse | LargeResponse | DelayedOperation:
+    return indexed([topic.name for topic in request.topics], context, lambda: _handle(request, context))
+
+
+def _handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse | LargeResponse:
     counts = (
         _producer_count(topic.name, index, context) for topic in request.topics for index in topic.partition_indexes
     )

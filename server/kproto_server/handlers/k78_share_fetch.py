@@ -152,6 +152,7 @@ class _Fetch:
 
     def steps(self) -> Generator[None, None, ShareFetchResponse | DelayedOperation | DeferredResponse]:
         """Load the partitions of the session in slices, and return the response or the operation that waits."""
+        yield from self._index_steps()
         budget = lookup_budget()
         for number, one in enumerate(self._rotated(), start=1):
             yield from self._load(one, budget)
@@ -208,11 +209,23 @@ class _Fetch:
         error = error_of_read(unreadable, topic.name if topic else "", one.partition)
         self._errors[one] = _partition(one.partition, error, b"")
 
+    def _index_steps(self) -> Iterator[None]:
+        if self._context.log_manager.unindexed:
+            topics = map(self._context.cluster.topic_by_id, {one.topic_id for one in self._session.partitions})
+            yield from self._context.log_manager.index_steps([topic.name for topic in topics if topic is not None])
+
+    def _lacks_index(self, one: TopicIdPartition) -> bool:
+        """Whether a topic was compacted, and has many batches to index before one is read."""
+        unindexed = self._context.log_manager.unindexed
+        topic = self._context.cluster.topic_by_id(one.topic_id) if unindexed else None
+        return topic is not None and topic.name in unindexed
+
     # Waiting.
 
     def _respond_or_wait(
         self, *, may_wait: bool
     ) -> Generator[None, None, ShareFetchResponse | DelayedOperation | DeferredResponse]:
+        yield from self._index_steps()
         if not may_wait or (yield from self._is_enough()):
             return (yield from self._respond())
         self._completion = Completion(on_abandoned=self._stop_waiting)
@@ -237,6 +250,9 @@ class _Fetch:
         """Go on if a partition has available records now. Looking at all of them would take as long as the request."""
         loaded, _ = self._loaded[one]
         if not self._completion.is_complete and loaded.share.can_acquire:
+            if self._lacks_index(one):
+                self._completion.complete()
+                return
             try:
                 read = self._read(one, 1, is_first=True)
             except UNREADABLE:  # the response has the partition's error

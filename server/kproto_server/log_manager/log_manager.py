@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kproto_server.partition_log.fetch_sessions import FetchSessionCache
 from kproto_server.partition_log.retention import MemoryLimit
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kproto.codes import ErrorCode
     from kproto_server.cluster.topics import Partition, Topic
@@ -47,8 +49,8 @@ class LogManager:
         """Saves the log start offsets that were raised, and those that partitions shall have; returns whether they are
         saved. With a data directory, `persistence` sets it."""
         self.unindexed: dict[str, list[PartitionData]] = {}
-        """The partitions whose first reader has many batches to index, by topic; `persistence` adds them at the
-        start."""
+        """The partitions on disk whose next reader has many batches to index, by topic: after a start, and after a
+        compaction. `persistence` adds them, and `index_steps` removes them."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
         self.verify_transaction: VerifyTransaction
@@ -66,6 +68,20 @@ class LogManager:
             slots = self.settings.current.int("max.incremental.fetch.session.cache.slots")
             found = self._fetch_sessions[node_id] = FetchSessionCache(slots, self._random_session_id)
         return found
+
+    def index_steps(self, names: Iterable[str]) -> Iterator[None]:
+        """Index the partitions of topics that are in `unindexed`, in steps. Several callers share them."""
+        unindexed = self.unindexed
+        for name in unindexed.keys() & set(names):
+            while (waiting := unindexed.get(name)) is not None:
+                data = waiting[0]
+                with suppress(*UNREADABLE):  # the reader gets the error
+                    for _ in data.index_steps():
+                        yield
+                if waiting and waiting[0] is data:
+                    del waiting[0]
+                if not waiting and unindexed.get(name) is waiting:
+                    del unindexed[name]
 
     def reset(self) -> None:
         """Drop all fetch sessions: requests of their clients get FETCH_SESSION_ID_NOT_FOUND."""

@@ -169,28 +169,39 @@ class StoredData(PartitionData):
             OSError: a segment cannot be read, or a batch in it is damaged.
         """
         self._continue_index(sys.maxsize)
-        self._restores_producers = False
-        self._lost_producers.clear()
 
     def index_steps(self) -> Iterator[int]:
-        """Do the most of `refresh_index` in steps; yield the number of batches of each.
+        """Do the work of `refresh_index` in steps; yield the number of batches of each.
 
         A call of `refresh_index` in between does the rest at once.
 
         Raises:
             OSError: while iterating: as `refresh_index`.
         """
-        while not self._continue_index(SETTLED_MAX):
-            yield SETTLED_MAX
+        is_complete = self.is_indexed
+        while not is_complete:
+            count = len(self._last_offsets)
+            is_complete = self._continue_index(SETTLED_MAX)
+            yield max(0, len(self._last_offsets) - count)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the index has all batches of the log."""
+        end = self._log.end
+        return self._log_version == self._log.version and self._indexed == (end.base_offset, end.position)
 
     def _continue_index(self, count_max: int) -> bool:
         """Index further batches, up to a number; return whether these are all that there are."""
+        is_complete = self.is_indexed or self._index_batches(count_max)
+        if is_complete:
+            self._restores_producers = False
+            self._lost_producers.clear()
+        return is_complete
+
+    def _index_batches(self, count_max: int) -> bool:
         log = self._log
         if self._log_version != log.version:
             self._clear_index()
-        end = log.end
-        if self._indexed == (end.base_offset, end.position):
-            return True
         count_end = len(self._last_offsets) + count_max
         for segment in log.segments():
             if segment.base_offset > self.next_offset:
@@ -227,12 +238,12 @@ class StoredData(PartitionData):
         self._indexed = segment, end_position
 
     def note_settled(self) -> None:
-        """Continue the index after many batches that `index_settled` has not got."""
+        """Continue the index after many batches that `index_settled` has not got; it catches up if it is behind."""
         self._settled += 1
         if self._settled == SETTLED_MAX:
             self._settled = 0
             with suppress(*UNREADABLE):  # the next reader gets the error
-                self.refresh_index()
+                self._continue_index(2 * SETTLED_MAX)
 
     def restore_producer(self, producer_id: int, batch: bytes) -> None:
         """Make a producer what the log says: a batch or marker of it was not written."""

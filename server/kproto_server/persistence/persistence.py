@@ -128,11 +128,16 @@ class Persistence:
         state.cluster.last_producer_id = state.clock.now_ms() << PRODUCER_ID_BITS
         self._background = make_worker(post)
         self.topic_logs: TopicLogs = TopicLogs(
-            state.cluster, state.settings, self.log_dir, self._log, self.save_changed_topics, self._background.run
+            state.cluster,
+            state.settings,
+            self.log_dir,
+            self._log,
+            self.save_changed_topics,
+            self._background.run,
+            state.log_manager.unindexed,
         )
         state.log_manager.data_of = self.topic_logs.data_of
         state.log_manager.save_start_offsets = self.topic_logs.save_start_offsets
-        state.log_manager.unindexed.update(self.topic_logs.unindexed())
         self._attach_logs()
         self._compaction_task = CompactionTask(
             state.cluster, state.settings, state.clock, post, self._background, self.log_dir, monotonic_s

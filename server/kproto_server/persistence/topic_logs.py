@@ -49,8 +49,10 @@ class TopicLogs:
         writer: BatchWriter,
         save_topics: Callable[[], object],
         run: Callable[[Callable[[], object], Callable[[], object]], object],
+        unindexed: dict[str, list[PartitionData]],
     ) -> None:
-        """``save_topics``: saves changed topics; ``run``: runs blocking work, then a function in the event loop."""
+        """``save_topics``: saves changed topics; ``run``: runs blocking work, then a function in the event loop;
+        ``unindexed``: that of the log manager."""
         self._run = run
         self._cluster = cluster
         self._settings = settings
@@ -59,6 +61,7 @@ class TopicLogs:
         self._save_topics = save_topics
         self._expired: dict[StoredData, int] = {}
         """The logs with expired segments that are not synced yet, each with the offset after these."""
+        self._unindexed = unindexed
         self._topic_ids: dict[str, bytes] = {}
         """Topic ids of the topics with logs."""
         for (name, number), log in log_dir.logs.items():
@@ -91,11 +94,21 @@ class TopicLogs:
             data.waiters = partition.data.waiters
         partition.data = data
         partition.leader_epoch = max(partition.leader_epoch, log.epoch)
+        note = partial(self._note_unindexed, topic.name, data)
+        note()
+        log.on_compacted = note
         if data_class is StoredData:
             log.skips_size_check = True
             # A batch must not be in a log without the transaction that it belongs to.
             log.writes_first = topic.name == TRANSACTION_TOPIC
             log.segment_bytes = self._segment_bytes(topic, partition)
+
+    def _note_unindexed(self, name: str, data: StoredData) -> None:
+        """Have readers of a partition index it in steps, if it may have more batches than one step takes."""
+        if data.next_offset - data.start_offset > SETTLED_MAX:
+            waiting = self._unindexed.setdefault(name, [])
+            if data not in waiting:
+                waiting.append(data)
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
         settings = self._settings.of(partition.leader)
@@ -141,14 +154,6 @@ class TopicLogs:
             for partition in topic.partitions
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
         ]
-
-    def unindexed(self) -> dict[str, list[PartitionData]]:
-        """Return the partitions that may have more batches than an index gets in a step, by topic."""
-        found: dict[str, list[PartitionData]] = {}
-        for topic, _, data in self._stored():
-            if data.next_offset - data.start_offset > SETTLED_MAX:
-                found.setdefault(topic.name, []).append(data)
-        return found
 
     def drop_expired(self, data: StoredData, config: RetentionConfig, now_ms: int) -> Generator[int, None, int]:
         """Roll a segment that is old or has only expired records, and remove the expired segments, soon; return the

@@ -16,7 +16,7 @@ from kproto_server.clock import PeriodicTask
 from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kproto_server.clock import Clock
     from kproto_server.cluster.cluster import Cluster
@@ -73,8 +73,9 @@ class StateTopicPruning:
         else:
             self.snapshot_offsets[key] = offset
 
-    def prune(self, now_ms: int) -> None:
-        """Delete the records before the oldest snapshot of each partition."""
+    def prune(self, now_ms: int) -> Iterator[None]:
+        """Delete the records before the oldest snapshot of each partition; yields while their index is made."""
+        yield from self._log_manager.index_steps((SHARE_STATE_TOPIC,))
         topic = self._cluster.topics.get(SHARE_STATE_TOPIC)
         if topic is None:
             return

@@ -81,8 +81,8 @@ class PartitionLog:
     __slots__ = (
         "_closed", "_dirty", "_disk", "_epoch_bytes", "_file", "_is_active_dirty", "_must_truncate",
         "_new_files_number", "_next_written", "_open_segments", "_position", "_sync_count",
-        "base_offset", "directory", "directory_bytes", "epoch", "first_dirty_offset", "next_offset", "on_roll",
-        "partition", "recovery_point", "segment_bytes", "skips_size_check", "start_offset",
+        "base_offset", "directory", "directory_bytes", "epoch", "first_dirty_offset", "next_offset", "on_compacted",
+        "on_roll", "partition", "recovery_point", "segment_bytes", "skips_size_check", "start_offset",
         "topic", "version", "writes_first",
     )  # fmt: skip
 
@@ -122,6 +122,8 @@ class PartitionLog:
         """Compaction covered everything below this offset."""
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment was closed."""
+        self.on_compacted: Callable[[], object] | None = None
+        """Called when a closed segment has got another file: its batches have other positions."""
         self.start_offset: int = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
         self.next_offset: int = next_offset
         """The offset of the next record, after the placed batches."""
@@ -347,6 +349,8 @@ class PartitionLog:
         self.version += 1
         replacement = segment._replace(path=path, size=size)
         self._closed[self._closed.index(segment)] = replacement
+        if self.on_compacted is not None:
+            self.on_compacted()
         return replacement
 
     def remove_closed(self, segment: Segment) -> None:

@@ -127,6 +127,9 @@ class TransactionEnding:
     def _write_markers(self, transaction: Transaction, decided: TransactionValues, limit: int, now_ms: int) -> int:
         """Write at most ``limit`` markers, and end the transaction once the log has the last one; return how many."""
         name, left = transaction.transactional_id, transaction.markers_left
+        if self._markers.lacks_index(left):
+            self._with_markers[name] = None
+            return limit  # the step was the work of this turn
         if not self._log.keep_epoch(name):
             transaction.markers_without_leader += left
             left.clear()

@@ -12,7 +12,7 @@ from kproto_server.deferred import NO_RESPONSE
 from kproto_server.log_manager.markers import EndMarker, write_marker
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -35,6 +35,13 @@ class MarkerWriter:
         self._cluster = cluster
         self._groups = groups
         self._log_manager = log_manager
+
+    def lacks_index(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Index some batches of partitions on disk that have many without an index; return whether there were any."""
+        if self._log_manager.unindexed:
+            for _ in self._log_manager.index_steps({topic for topic, _ in partitions}):
+                return True
+        return False
 
     def write(
         self, partitions: Collection[TopicPartition], marker: EndMarker, now_ms: int, unwritten: list[TopicPartition]
