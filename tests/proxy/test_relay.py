@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import trio
 import trio.testing
 
+from kproto.messages.k03_metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto_server.network.tls import TlsSocket
 from kproto_server.proxy.cutting import PENDING_MAX
+from kproto_server.proxy.exchanges import LARGE_BYTES
 from kproto_server.proxy.faults import ProxyRules
 from kproto_server.proxy.relay import READ_MAX_BYTES, TURN_BYTES, Relay
 from kproto_server.proxy.sockets import begin_tls
@@ -27,7 +34,7 @@ from kproto_server.proxy.upstream import tls_context
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.security.certificates import CertificateKind
 from kproto_server.security.tls_files import TlsFiles
-from tests.proxy.exchanged import asked, new_exchanges, raw
+from tests.proxy.exchanged import OWN_HOST, asked, new_exchanges, raw, response
 
 pytestmark = pytest.mark.trio
 
@@ -161,6 +168,47 @@ async def test_the_response_of_a_fault_rule_is_behind_a_large_one() -> None:
         await all_blocked()
         both = FETCHED + b"\0\0\0\6\0\0\0\2\0\x19"
         assert await received(ends.client, len(both)) == both
+
+
+async def test_a_large_response_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The response of a fault rule waits for it."""
+    done = trio.Event()
+
+    async def run_sync(work: Callable[[], Any]) -> Any:
+        await done.wait()
+        return work()
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", run_sync)
+    rules = ProxyRules(KafkaVersion.named("latest"), lambda: 0, lambda seed: Random(seed).random)  # noqa: S311
+    rules.add({"api": "Heartbeat", "error": "UNKNOWN_MEMBER_ID"})
+    topics = tuple(MetadataResponseTopic(error_code=0, name=f"{number:0>100}", partitions=()) for number in range(3000))
+    broker = MetadataResponseBroker(node_id=1, host="b", port=9092)
+    of_broker = MetadataResponse(brokers=(broker,), topics=topics)
+    of_proxy = of_broker.replace(brokers=(broker.replace(host=OWN_HOST, port=10092),))
+    assert len(response(of_broker, 9, 1)) > LARGE_BYTES
+    async with relaying(rules=rules) as ends, trio.open_nursery() as nursery:
+        requests = asked(MetadataRequest(topics=None), 9, 1)
+        await ends.client.send_all(requests)
+        await received(ends.broker, len(requests))
+        nursery.start_soon(ends.broker.send_all, response(of_broker, 9, 1))
+        await all_blocked()
+        await ends.client.send_all(asked(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0, 2))
+        await all_blocked()
+        with trio.move_on_after(0):
+            raise AssertionError(await ends.client.receive_some())
+        done.set()
+        expected = response(of_proxy, 9, 1) + b"\0\0\0\6\0\0\0\2\0\x19"
+        assert await received(ends.client, len(expected)) == expected
+
+
+async def test_a_large_response_that_cannot_be_read_passes() -> None:
+    async with relaying() as ends, trio.open_nursery() as nursery:
+        request = raw(2, 1, 1)
+        await ends.client.send_all(request)
+        assert await received(ends.broker, len(request)) == request
+        damaged = (LARGE_BYTES + 4).to_bytes(4, "big") + (1).to_bytes(4, "big") + b"\x7f" * LARGE_BYTES
+        nursery.start_soon(ends.broker.send_all, damaged)
+        assert await received(ends.client, len(damaged)) == damaged
 
 
 async def test_a_fault_rule_closes_the_connection_behind_the_response_before() -> None:

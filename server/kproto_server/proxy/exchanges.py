@@ -8,14 +8,14 @@ A request passes byte for byte. The proxy decodes the bodies of OffsetCommit v2 
 ApiVersions from v3 on (the client's software) and of SASL (`logins`), and the beginning of Produce up to acks, because
 acks=0 has no response.
 A response passes byte for byte, unless it has an address of a broker. Its error codes are counted as a broker of kproto
-counts them.
+counts them. A large one is left to the relay: to decode the metadata of 100,000 partitions takes half a second.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Never
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
 from kproto.codes import ErrorCode
@@ -34,7 +34,7 @@ from kproto_server.proxy.rewriting import BROKER_ARRAYS, rewritten
 from kproto_server.proxy.upstream import release_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from kproto.headers import ReceivedHeader
     from kproto_server.observation.observe import Observations
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from kproto_server.proxy.keeping import KeptRequests
     from kproto_server.proxy.rewriting import AddressOf
     from kproto_server.requests.context import ConnectionInfo
+
+    Work = Callable[[], Any]
+    """Decodes or encodes a response; any thread may call it."""
 
 logger = logging.getLogger("kproto")
 
@@ -61,6 +64,10 @@ BEGINNING_BYTES = 128 * 1024
 KiB."""
 CORRELATION_END = 8
 """Position behind the correlation id of a response."""
+LARGE_BYTES = 256 * 1024
+"""A larger response takes more than 15 ms, unless most of it is records."""
+WITH_RECORDS = (1, 78)
+"""The API keys of Fetch and ShareFetch."""
 
 
 class Pending(NamedTuple):
@@ -296,14 +303,46 @@ def acks(frame: bytes, header: ReceivedHeader) -> int:
     return int.from_bytes(frame[position : position + 2], "big", signed=True)
 
 
-class Responses(Cutter[Never]):
+def done(steps: Generator[Work, Any, bytes]) -> bytes:
+    """Do the work of steps at once; return their result."""
+    try:
+        work = next(steps)
+        while True:
+            try:
+                result = work()
+            except ProtocolError as error:
+                work = steps.throw(error)
+            else:
+                work = steps.send(result)
+    except StopIteration as end:
+        read: bytes = end.value
+        return read
+
+
+class LargeResponse(NamedTuple):
+    """A response that takes long to read; `Responses.read` does it."""
+
+    frame: bytes
+    request: Pending
+
+
+class Responses(Cutter[LargeResponse]):
     """From the broker to the client."""
 
-    __slots__ = ("_exchanges",)
+    __slots__ = ("_exchanges", "_large", "leaves_large")
 
     def __init__(self, exchanges: Exchanges) -> None:
         super().__init__()
         self._exchanges = exchanges
+        self.leaves_large: bool = False
+        """Whether `feed` returns responses above `LARGE_BYTES` unread; the caller calls `read` for each."""
+        self._large = 0
+        """How many of them are not read yet."""
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether a part of a response has not gone to the client."""
+        return super().is_passing or self._large > 0
 
     def collects(self, beginning: bytearray, end: int) -> int:
         pending = self._exchanges.pending
@@ -321,15 +360,32 @@ class Responses(Cutter[Never]):
         if request is not None and request.is_read:
             self._warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
 
-    def whole(self, frame: bytes) -> bytes:
+    def whole(self, frame: bytes) -> bytes | LargeResponse:
         request = self._take(frame)
         if request is None:
             return frame
         self._note_token(request, frame)
+        large = LargeResponse(frame, request)
+        is_large = len(frame) > LARGE_BYTES and request.is_read and request.api_key not in WITH_RECORDS
+        if is_large and self.leaves_large:
+            self._large += 1
+            return large
+        return done(self._steps(large))
+
+    def read(self, large: LargeResponse) -> Generator[Work, Any, bytes]:
+        """Read a response that `feed` has returned unread; return what the client gets. Yields work, and takes its
+        result; a `ProtocolError` of it is thrown in."""
+        try:
+            return (yield from self._steps(large))
+        finally:
+            self._large -= 1
+
+    def _steps(self, large: LargeResponse) -> Generator[Work, Any, bytes]:
+        frame, request = large
+        changed = yield from self._changed(frame, request)
         if request.faulted is not None:
-            request.faulted.received(self._changed(frame, request))
+            request.faulted.received(changed)
             return b""
-        changed = self._changed(frame, request)
         self.keep(request, changed)
         return changed
 
@@ -338,13 +394,13 @@ class Responses(Cutter[Never]):
         if request.entry is not None and self._exchanges.kept is not None:
             self._exchanges.kept.responded(request.entry, frame[SIZE_BYTES:], is_whole=is_whole)
 
-    def _changed(self, frame: bytes, request: Pending) -> bytes:
+    def _changed(self, frame: bytes, request: Pending) -> Generator[Work, Any, bytes]:
         """Return a response as the client gets it, with the proxy's addresses."""
         if not request.is_read:
             self._warn(request, "kproto does not know the version")
             return frame
         try:
-            return self._read(frame, request)
+            return (yield from self._read(frame, request))
         except ProtocolError as error:
             self._warn(request, str(error))
             return frame
@@ -370,7 +426,7 @@ class Responses(Cutter[Never]):
                 return pending.popleft()
         return None if pending[0].is_read else pending.popleft()
 
-    def _read(self, frame: bytes, request: Pending) -> bytes:
+    def _read(self, frame: bytes, request: Pending) -> Generator[Work, Any, bytes]:
         """Count the error codes of a response; return it with the proxy's addresses.
 
         Raises:
@@ -386,7 +442,7 @@ class Responses(Cutter[Never]):
                 exchanges.info.software_name, exchanges.info.software_version = request.software
         codec = registry.codec(key, version)
         _, position = message_codec(ResponseHeader, codec.response_header_version).decode(frame, SIZE_BYTES)
-        response, _ = codec.decode_response(frame, position)
+        response, _ = yield lambda: codec.decode_response(frame, position)
         if key == METADATA and exchanges.rules is not None:
             exchanges.rules.learn(response)
         if key == API_VERSIONS:
@@ -398,7 +454,8 @@ class Responses(Cutter[Never]):
         changed = response if exchanges.address_of is None else rewritten(response, exchanges.address_of)
         if changed is response:
             return frame
-        body = frame[SIZE_BYTES:position] + codec.encode_response(changed)
+        encoded: bytes = yield lambda: codec.encode_response(changed)
+        body = frame[SIZE_BYTES:position] + encoded
         return len(body).to_bytes(SIZE_BYTES, "big") + body
 
     def _read_login(self, response: Any, login: SeenLogin, client_id: str) -> None:

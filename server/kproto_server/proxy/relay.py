@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kproto.errors import ProtocolError
 from kproto_server.deferred import DelayedOperation
 from kproto_server.network.freed_memory import FreedMemory
 from kproto_server.network.transport import RESET_AT_CLOSE
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.network.tls import TlsSocket
-    from kproto_server.proxy.exchanges import Exchanges
+    from kproto_server.proxy.exchanges import Exchanges, LargeResponse
     from kproto_server.proxy.recording import RecordedConnection
 
 READ_MAX_BYTES = 1024 * 1024
@@ -52,6 +53,7 @@ class Relay:
         self._client = client
         self._broker = broker
         self._exchanges = exchanges
+        exchanges.responses.leaves_large = True
         self._captured = captured
         self._sending = trio.Lock()
         """Held while the client is sent something: both tasks do."""
@@ -117,9 +119,31 @@ class Relay:
             size = self._next_size(data, size)
             if self._captured is not None:
                 self._captured.received(data)
-            pieces = exchanges.responses.feed(data)
+            pieces = [await self._read(piece) for piece in exchanges.responses.feed(data)]
             has_client = has_client and await self._send_client(pieces)
             self._progress.set()
+
+    async def _read(self, piece: bytes | LargeResponse) -> bytes:
+        """Return what the client gets of a response; a large one is decoded and encoded in a thread, beside which the
+        connections of others go on.
+
+        Cancellation: it waits for the thread.
+        """
+        if isinstance(piece, bytes):
+            return piece
+        steps = self._exchanges.responses.read(piece)
+        try:
+            work = next(steps)
+            while True:
+                try:
+                    result = await trio.to_thread.run_sync(work)
+                except ProtocolError as error:
+                    work = steps.throw(error)
+                else:
+                    work = steps.send(result)
+        except StopIteration as end:
+            read: bytes = end.value
+            return read
 
     async def _send_client(self, pieces: list[bytes]) -> bool:
         """Send the client all pieces, behind those of the other task; return False if it is gone.
