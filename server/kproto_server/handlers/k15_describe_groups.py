@@ -11,6 +11,7 @@ from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMe
 from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.deferred import SMALL_BYTES, LargeResponse, sum_exceeds
+from kproto_server.handlers._described_groups import by_partition
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
 
@@ -61,6 +62,7 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
     if context.behavior(DescribeGroupsBehavior).merges_duplicates:
         groups = tuple(dict.fromkeys(groups))
+    groups = tuple(by_partition(groups, context))
     described = {group_id: _describe(group_id, operations, context) for group_id in dict.fromkeys(groups)}
     response = DescribeGroupsResponse(groups=tuple([described[group_id] for group_id in groups]))
     sizes = {group_id: _size_bytes(group) for group_id, group in described.items()}

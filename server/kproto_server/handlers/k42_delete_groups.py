@@ -6,9 +6,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto.jvm.arithmetic import java_hash
+from kproto.jvm.hash_map import BUCKETS_MIN, in_hash_order
 from kproto.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kproto_server.coordinator.deletion import delete_group, group_delete_error
 from kproto_server.coordinator.membership.timers import end_sessions
+from kproto_server.handlers._described_groups import by_partition
 from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
@@ -26,10 +29,18 @@ class DeleteGroupsBehavior(VersionBehavior):
         2.0.1)."""
         return not self.at_least(2, 0)
 
+    @cached_property
+    def hashes_group_ids(self) -> bool:
+        """Whether the groups of an offsets partition are in the order of a Java HashSet (measured on 4.0.2 and
+        4.1.2)."""
+        return self.at_least(4, 1)
+
 
 def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | DeferredResponse:
     # The response has a duplicate group once (measured on 1.1.1 to 4.4.0).
-    errors = dict.fromkeys(request.groups_names, 0)
+    group_ids = list(dict.fromkeys(request.groups_names))
+    order = _in_hash_order if context.behavior(DeleteGroupsBehavior).hashes_group_ids else list
+    errors = dict.fromkeys(by_partition(group_ids, context, order), 0)
     for group_id in errors:
         _delete(group_id, context, errors)
     return context.coordinator.log.then(
@@ -40,6 +51,11 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroup
             ),
         )
     )
+
+
+def _in_hash_order(group_ids: list[str]) -> list[str]:
+    """Return the group ids of one offsets partition in the order of a HashSet that is made from a list."""
+    return in_hash_order(group_ids, java_hash, capacity=max(BUCKETS_MIN, len(group_ids) * 4 // 3 + 1))
 
 
 def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> None:

@@ -36,8 +36,8 @@ class ConsumerGroupDescribeBehavior(VersionBehavior):
 
     @cached_property
     def fails_for_empty_ids(self) -> bool:
-        """Whether one empty group id gives UNKNOWN_SERVER_ERROR for all groups (measured on 4.0.0 and 4.1.2)."""
-        return not self.at_least(4, 1)
+        """Whether one empty group id gives UNKNOWN_SERVER_ERROR for all groups (measured on 4.0.0 and 4.0.1)."""
+        return self.release == (4, 0, 0)
 
 
 def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> LargeResponse:
@@ -53,7 +53,7 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> La
         return respond(
             ConsumerGroupDescribeResponse, lambda group_id: refused(NO_GROUP, group_id, error), request.group_ids
         )
-    group_ids = empty_ids_first(request.group_ids)
+    group_ids = empty_ids_first(request.group_ids, context)
     return respond(ConsumerGroupDescribeResponse, lambda group_id: _describe(group_id, operations, context), group_ids)
 
 

@@ -29,7 +29,7 @@ ASSIGNOR = "simple"
 
 
 def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> LargeResponse:
-    group_ids = empty_ids_first(request.group_ids)
+    group_ids = empty_ids_first(request.group_ids, context)
     return respond(ShareGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), group_ids)
 
 

@@ -35,7 +35,7 @@ NOT_STORED = 1
 
 
 def handle(request: StreamsGroupDescribeRequest, context: RequestContext) -> LargeResponse:
-    group_ids = empty_ids_first(request.group_ids)
+    group_ids = empty_ids_first(request.group_ids, context)
     return respond(StreamsGroupDescribeResponse, lambda group_id: _describe(group_id, request, context), group_ids)
 
 
