@@ -22,13 +22,13 @@ from kproto_server.authorization.checks import (
 )
 from kproto_server.deferred import LargeResponse, at_once, changed_array, noting_errors
 from kproto_server.handlers._error_responses import filled
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-NO_OPERATIONS = -(2**31)
 GROUPS = "groups"
 """The array of the responses that describe groups."""
 SLICE_GROUPS, SLICE_TOPICS = 200, 2_000
@@ -67,10 +67,10 @@ def described_groups(asked_array: str, visibility: Visibility | None = None) -> 
     """
 
     def check(asked: Asked, perform: Perform) -> Any:
-        request, rights, version = asked.request, asked.rights, asked.context.api_version
+        request, rights = asked.request, asked.rights
         allowed, others = parted(getattr(request, asked_array), lambda one: rights.on_group(Operation.DESCRIBE, one))
         struct = element_struct(asked.context.api_key, GROUPS)
-        denied = [_refused(struct, one, ErrorCode.GROUP_AUTHORIZATION_FAILED, None, version) for one in others]
+        denied = [_refused(asked, struct, one, ErrorCode.GROUP_AUTHORIZATION_FAILED) for one in others]
         has_visibility = asked.context.behavior(GroupRightsBehavior).hides_groups_with_hidden_topics
 
         def small(response: Any) -> Any:
@@ -92,9 +92,10 @@ def described_groups(asked_array: str, visibility: Visibility | None = None) -> 
     return check
 
 
-def _refused(struct: Any, group_id: str, error: ErrorCode, message: str | None, version: int) -> Any:
-    values = {"group_id": group_id, "error_code": error, "authorized_operations": NO_OPERATIONS}
-    return filled(struct, values if message is None else {**values, "error_message": message}, version)
+def _refused(asked: Asked, struct: Any, group_id: str, error: ErrorCode, **values: str) -> Any:
+    operations = asked.context.behavior(AuthorizedOperationsBehavior).unrequested
+    values_of_error = {"group_id": group_id, "error_code": error, "authorized_operations": operations, **values}
+    return filled(struct, values_of_error, asked.context.api_version)
 
 
 def _shown_in_slices(
@@ -115,8 +116,8 @@ def _shown_in_slices(
             is_visible = at_once(visibility.sees(asked, group))
         if is_visible:
             return _with_operations(asked, group)
-        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return _refused(type(group), group.group_id, error, visibility.message, asked.context.api_version)
+        error, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, visibility.message
+        return _refused(asked, type(group), group.group_id, error, error_message=message)
 
     return shown
 

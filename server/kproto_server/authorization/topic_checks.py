@@ -20,6 +20,8 @@ from kproto_server.deferred import changed_array
 from kproto_server.faults.active_rules import known_request
 from kproto_server.faults.items import ErrorItems, empty_response, place_of
 from kproto_server.handlers._controller import MetadataTopicBehavior, duplicate_counts
+from kproto_server.handlers._error_responses import filled
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.partition_log.precheck import Finding, precheck
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.security.acls import Operation, ResourceType
@@ -163,9 +165,9 @@ def metadata(asked: Asked, perform: Perform) -> Any:
         if name is None:
             allowed.append(topic)
         elif not rights.on_topic(Operation.DESCRIBE, name):
-            denied.append(_denied(topic, None if topic.topic_id != ZERO_UUID else name))
+            denied.append(_denied(asked, topic, None if topic.topic_id != ZERO_UUID else name))
         elif _needs_create(asked, name) and not _may_create(asked, name):
-            denied.append(_denied(topic, name, is_internal=name in INTERNAL_TOPICS))
+            denied.append(_denied(asked, topic, name, is_internal=name in INTERNAL_TOPICS))
         else:
             allowed.append(topic)
     if not denied:
@@ -181,10 +183,17 @@ def _of_no_topic(request: Any) -> Any:
     return request.replace(topics=(MetadataRequestTopic(name="\0"),), allow_auto_topic_creation=False)
 
 
-def _denied(topic: MetadataRequestTopic, name: str | None, *, is_internal: bool = False) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=DENIED, name=name, topic_id=topic.topic_id, is_internal=is_internal, partitions=()
-    )
+def _denied(
+    asked: Asked, topic: MetadataRequestTopic, name: str | None, *, is_internal: bool = False
+) -> MetadataResponseTopic:
+    values = {
+        "error_code": DENIED,
+        "name": name,
+        "topic_id": topic.topic_id,
+        "is_internal": is_internal,
+        "topic_authorized_operations": asked.context.behavior(AuthorizedOperationsBehavior).unrequested,
+    }
+    return filled(MetadataResponseTopic, values, asked.context.api_version)
 
 
 def _needs_create(asked: Asked, name: str) -> bool:

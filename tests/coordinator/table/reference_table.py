@@ -54,9 +54,10 @@ class ReferenceTable:
         return {group_id for (group_id, _, _), due_ms in self._due_ms.items() if due_ms <= until_ms}
 
     def check_again(self, group_id: str, min_commit_ms: int = CHECK_NEVER) -> None:
-        for record_start in self._due_ms:
-            if record_start[0] == group_id:
-                self._due_ms[record_start] = min_commit_ms
+        for of_group, name, partition in self._due_ms:
+            if of_group == group_id:  # an offset is not due before its own commit, even if the earlier ones are deleted
+                commit_ms = self.groups[group_id][name][partition].commit_timestamp_ms
+                self._due_ms[group_id, name, partition] = max(min_commit_ms, commit_ms)
 
     def earliest(self, group_id: str) -> int:
         """Return the least commit timestamp of a group's offsets."""
