@@ -137,7 +137,7 @@ def parted(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[t
 
 
 class ClusterRightsBehavior(VersionBehavior):
-    """The error messages of requests that need rights on the cluster (measured on 2.0.1, 2.8.2 and 4.4.0)."""
+    """The error messages of requests that need rights on the cluster (measured on 2.0.1, 2.7.2, 2.8.2 and 4.4.0)."""
 
     def message(self, api_key: int, operation: Operation) -> str | None:
         """Return the error message for a client that may not do an operation.
@@ -150,13 +150,15 @@ class ClusterRightsBehavior(VersionBehavior):
         if api_key in WITH_REQUEST:
             return f"Request {name} is not authorized."
         without = WITHOUT_MESSAGE if self.is_kraft else WITHOUT_MESSAGE_BEFORE_KRAFT
-        return None if api_key in without else KAFKAS
+        is_without = api_key in without or (api_key == ALTER_CLIENT_QUOTAS and not self.at_least(2, 8))
+        return None if is_without else KAFKAS
 
 
 CONTROLLERS = frozenset({43, 45, 46, 51, 57, 64, 80, 81})
 """The API keys of requests that KRaft's controller authorizes."""
 WITH_REQUEST = frozenset({29, 30, 31, 45, 46})
 """The API keys of requests that Kafka quotes."""
+ALTER_CLIENT_QUOTAS = 49
 WITHOUT_MESSAGE = frozenset({48})
 WITHOUT_MESSAGE_BEFORE_KRAFT = frozenset({43, 48, 51})
 

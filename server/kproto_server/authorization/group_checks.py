@@ -195,6 +195,17 @@ def delete_groups(asked: Asked, perform: Perform) -> Any:
     )
 
 
+def of_new_coordinator(check: Check) -> Check:
+    """Return a check of the consumer protocol: releases without the new coordinator refuse the request before they look
+    at rights (measured on 3.7.2, 3.8.1 and 3.9.2)."""
+
+    def checked(asked: Asked, perform: Perform) -> Any:
+        has_protocol = asked.context.coordinator.behavior.is_new_coordinator
+        return check(asked, perform) if has_protocol else perform(asked.request)
+
+    return checked
+
+
 def subscription(asked: Asked, perform: Perform) -> Any:
     """The topics of a member's subscription need DESCRIBE."""
     return _all_visible(asked, perform, asked.request.subscribed_topic_names or ())

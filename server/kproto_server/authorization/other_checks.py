@@ -39,7 +39,7 @@ CONFIG_ERRORS = {
 
 
 class OtherRightsBehavior(VersionBehavior):
-    """What Kafka releases do differently with rights (measured on 2.0.1, 2.8.2 and 4.4.0)."""
+    """What Kafka releases do differently with rights (measured on 2.0.1 to 2.8.2, 3.0.2, 3.2.3 and 4.4.0)."""
 
     @cached_property
     def has_epochs_for_consumers(self) -> bool:
@@ -51,15 +51,25 @@ class OtherRightsBehavior(VersionBehavior):
         """Whether there are configs of groups; the handler refuses them otherwise."""
         return self.at_least(3, 8)
 
+    @cached_property
+    def has_result_of_scram(self) -> bool:
+        """Whether DescribeUserScramCredentials has the error in a result without a user, too (measured on 3.1.2 and
+        3.2.3)."""
+        return self.at_least(3, 2)
+
     def config_message(self, error: ErrorCode, *, alters: bool) -> str | None:
         """Return the error message of configs that the client may not see or change."""
         if alters:
-            has_message = self.is_kraft and error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            # 4.2.2 is newer than 4.3.1.
+            on_cluster = not self.at_least(4, 2) or self.release == (4, 3)
+            has_message = self.is_kraft and (on_cluster or error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return error.message if has_message else None
-        return error.message if self.at_least(2, 4) else None
+        return error.message if self.at_least(2, 7) else None
 
     def coordinator_message(self, error: ErrorCode) -> str | None:
         """Return the error message of FindCoordinator before v4."""
+        if self.release == (2, 3) and error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            return f"Not authorized to access group: {error.message}"
         return error.message if self.at_least(2, 3) else None
 
 
@@ -71,7 +81,7 @@ def readable_acls(asked: Asked, perform: Perform) -> Any:
     """
     request, behavior = asked.request, asked.context.behavior(AclsBehavior)
     for creation in getattr(request, "creations", ()):
-        behavior.fails_request(creation)
+        behavior.failure(creation)
     for one in getattr(request, "filters", ()):
         filter_of(one, behavior)
     if hasattr(request, "resource_type_filter"):
@@ -195,11 +205,11 @@ def describe_cluster(asked: Asked, perform: Perform) -> Any:
 
 
 def describe_scram_credentials(asked: Asked, perform: Perform) -> Any:
-    """The cluster needs DESCRIBE; the error stands in a result without a user, too."""
+    """The cluster needs DESCRIBE."""
     if asked.rights.on_cluster(Operation.DESCRIBE):
         return perform(asked.request)
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if not asked.context.kafka_version.is_kraft:
+    if not asked.context.behavior(OtherRightsBehavior).has_result_of_scram:
         return refused(asked, error, None)
     item = filled(element_struct(asked.context.api_key, "results"), {"error_code": error}, asked.context.api_version)
     return refused(asked, error, None).replace(results=(item,))

@@ -32,7 +32,7 @@ NO_COUNT = -1
 
 
 class TopicRightsBehavior(VersionBehavior):
-    """What Kafka releases do differently with rights on topics (measured on 2.0.1, 2.8.2 and 4.4.0)."""
+    """What Kafka releases do differently with rights on topics (measured on 2.0.1 to 2.8.2, 3.0.2 and 4.4.0)."""
 
     @cached_property
     def needs_idempotent_write(self) -> bool:
@@ -42,8 +42,8 @@ class TopicRightsBehavior(VersionBehavior):
 
     @cached_property
     def has_epoch_zero(self) -> bool:
-        """Whether InitProducerId has epoch 0 beside an error of rights: before 2.4."""
-        return not self.at_least(2, 4)
+        """Whether InitProducerId has epoch 0 beside an error of rights: before 2.3."""
+        return not self.at_least(2, 3)
 
     @cached_property
     def fetches_empty_lists(self) -> bool:
@@ -68,7 +68,7 @@ class TopicRightsBehavior(VersionBehavior):
     @cached_property
     def creation_message(self) -> str | None:
         """The error message of a topic that may not be created."""
-        return "Authorization failed." if self.at_least(2, 4) else None
+        return "Authorization failed." if self.at_least(2, 3) else None
 
     @cached_property
     def deletion_message(self) -> str | None:

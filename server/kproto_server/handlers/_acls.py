@@ -26,14 +26,39 @@ Fault = tuple[ErrorCode, str]
 
 
 class AclsBehavior(VersionBehavior):
-    """What Kafka releases do differently with ACLs (measured on 2.0.1, 2.8.2 and 4.4.0; 2.5 is the first release whose
-    requests for ACLs come from Kafka's message generator)."""
+    """What Kafka releases do differently with ACLs (measured on 2.0.1, 2.1.1, 2.3.1 to 2.8.2, 3.0.2 and 4.4.0; 2.5 is
+    the first release whose requests for ACLs come from Kafka's message generator)."""
+
+    @cached_property
+    def has_acl_authorizer(self) -> bool:
+        """Whether AclAuthorizer refuses ACLs, without saying why: from 2.4 on, before SimpleAclAuthorizer."""
+        return self.at_least(2, 4)
 
     @cached_property
     def is_generated(self) -> bool:
-        """Whether unknown codes close the connection, and codes that only filters have fail a request; before it is the
-        other way round. Messages of success are empty instead of null."""
+        """Whether unknown codes of an ACL close the connection, and codes that only filters have fail a request; before
+        it is the other way round. Messages of success are empty instead of null."""
         return self.at_least(2, 5)
+
+    @cached_property
+    def says_why_request_fails(self) -> bool:
+        """Whether the results of a request that one ACL fails have a message."""
+        return not self.at_least(2, 6)
+
+    @cached_property
+    def reads_unknown_filters(self) -> bool:
+        """Whether a filter with an unknown code, which finds nothing, is read; otherwise it closes the connection."""
+        return not self.at_least(2, 8)
+
+    @cached_property
+    def checks_principals(self) -> bool:
+        """Whether KRaft refuses a principal without a type: from 3.9 on (measured on 3.3.2, 3.7.2, 3.8.1 and 3.9.2)."""
+        return self.at_least(3, 9)
+
+    @cached_property
+    def checks_hosts(self) -> bool:
+        """Whether KRaft refuses an empty host: from 4.4 on (measured on 3.9.2, 4.0.2 to 4.3.1 and 4.4.0)."""
+        return self.at_least(4, 4)
 
     @cached_property
     def success_message(self) -> str | None:
@@ -45,40 +70,41 @@ class AclsBehavior(VersionBehavior):
         """Whether there are ACLs on users (KIP-373)."""
         return self.at_least(3, 3)
 
-    def closes_on(self, pattern_type: int, *codes: int) -> bool:
-        """Return whether a filter or an ACL with these codes of resource type, operation and permission closes the
-        connection."""
-        return self.is_generated and UNKNOWN in (pattern_type, *codes)
-
-    def fails_request(self, creation: AclCreation) -> bool:
-        """Return whether an ACL fails all ACLs of its request.
+    def failure(self, creation: AclCreation) -> str | None:
+        """Return why an ACL fails all ACLs of its request; None if it does not.
 
         Raises:
             CloseConnection: it closes the connection instead.
         """
-        codes = creation.resource_type, creation.operation, creation.permission_type
-        if self.closes_on(creation.resource_pattern_type, *codes):
+        codes = {
+            "resourceType": creation.resource_type,
+            "patternType": creation.resource_pattern_type,
+            "operation": creation.operation,
+            "permissionType": creation.permission_type,
+        }
+        if self.is_generated and UNKNOWN in codes.values():
             raise CloseConnection(
                 "CreateAcls: an ACL has an unknown resource type, pattern type, operation or permission"
             )
-        any_of_filters = ResourceType.ANY in codes or creation.resource_pattern_type in (
-            PatternType.ANY,
-            PatternType.MATCH,
-        )
-        if any_of_filters and not self.is_generated:
+        of_filters = [f"{name} must not be ANY" for name, code in codes.items() if code == ResourceType.ANY]
+        if creation.resource_pattern_type == PatternType.MATCH:
+            of_filters.append("patternType must not be MATCH")
+        if of_filters and not self.is_generated:
             raise CloseConnection(
                 "CreateAcls: an ACL has a resource type, pattern type, operation or permission of filters"
             )
-        return any_of_filters or (
-            self.is_generated and not self.is_kraft and not all(creation.principal.partition(":")[1:2])
-        )
+        if of_filters:
+            return of_filters[0]
+        if self.has_acl_authorizer and not self.is_kraft and ":" not in creation.principal:
+            return f"java.lang.IllegalArgumentException: {_without_type(creation.principal)}"
+        return None
 
     def fault(self, creation: AclCreation) -> Fault | None:
         """Return why an ACL is refused."""
-        found = None if self.is_generated else self._unparsed(creation)
+        found = None if self.has_acl_authorizer else self._unparsed(creation)
         if found is None:
             found = _wrong_name(creation)
-        if found is None and self.is_generated:
+        if found is None and self.has_acl_authorizer:
             found = self._invalid(creation)
         return None if found is None else (ErrorCode.INVALID_REQUEST, found)
 
@@ -88,7 +114,7 @@ class AclsBehavior(VersionBehavior):
         if not UNKNOWN < creation.resource_pattern_type <= PatternType.PREFIXED:
             return "patternType must not be UNKNOWN"
         if ":" not in creation.principal:
-            return f"expected a string in format principalType:principalName but got {creation.principal}"
+            return _without_type(creation.principal)
         if not _has(Operation, creation.operation, below=Operation.CREATE_TOKENS):
             return f"UNKNOWN not a valid operation name. The valid names are {LISTED_OPERATIONS}"
         if not _has(Permission, creation.permission_type, below=len(Permission)):
@@ -105,16 +131,20 @@ class AclsBehavior(VersionBehavior):
                 ("operation", creation.operation, len(Operation)),
                 ("permissionType", creation.permission_type, len(Permission)),
             )
-            if not 0 <= code < end
+            if not UNKNOWN < code < end
         ]
         if not self.is_kraft:
             return "Failed to create ACL" if unknown else None
         if unknown:
             return f"Invalid {unknown[0]} UNKNOWN"
-        if ":" not in creation.principal:
+        if self.checks_principals and ":" not in creation.principal:
             reason = "no colon is present separating the principal type from the principal name"
             return f"Could not parse principal from `{creation.principal}` ({reason})"
-        return None if creation.host else "Host pattern cannot be null or empty"
+        return "Host pattern cannot be null or empty" if self.checks_hosts and not creation.host else None
+
+
+def _without_type(principal: str) -> str:
+    return f"expected a string in format principalType:principalName but got {principal}"
 
 
 def _has(enumeration: Any, code: int, *, below: int) -> bool:
@@ -133,8 +163,8 @@ def filter_of(asked: DescribeAclsRequest | DeleteAclsFilter, behavior: AclsBehav
     Raises:
         CloseConnection: the release closes the connection on it.
     """
-    codes = asked.resource_type_filter, asked.operation, asked.permission_type
-    if behavior.closes_on(asked.pattern_type_filter, *codes):
+    codes = asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type
+    if UNKNOWN in codes and not behavior.reads_unknown_filters:
         raise CloseConnection("a filter of ACLs has an unknown resource type, pattern type, operation or permission")
     return AclFilter(
         asked.resource_type_filter,

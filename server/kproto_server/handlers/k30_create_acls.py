@@ -24,11 +24,12 @@ TOO_MANY = (
 
 def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse:
     behavior = context.behavior(AclsBehavior)
-    failing = [behavior.fails_request(creation) for creation in request.creations]
+    failures = [behavior.failure(creation) for creation in request.creations]
     if context.cluster.authorizer is None:
         return _all(request, ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    if any(failing):
-        return _all(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    failure = next((one for one in failures if one is not None), None)
+    if failure is not None:
+        return _all(request, ErrorCode.UNKNOWN_SERVER_ERROR, failure if behavior.says_why_request_fails else None)
     faults = [_size_fault(creation) or behavior.fault(creation) for creation in request.creations]
     accepted = [_acl(one) for one, fault in zip(request.creations, faults, strict=True) if fault is None]
     if accepted:

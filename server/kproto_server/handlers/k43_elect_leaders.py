@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -20,6 +21,7 @@ from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.deferred import LargeResponse, in_slices
 from kproto_server.handlers._controller import not_controller
 from kproto_server.observation.error_codes import error_codes
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -41,6 +43,18 @@ PREFERRED, UNCLEAN = 0, 1
 
 SLICE_TOPICS = 1000
 """Topics with few partitions that are gone through, or returned, at once if the request names none: about 10 ms."""
+
+
+class ElectLeadersBehavior(VersionBehavior):
+    """What Kafka releases do differently in ElectLeaders (measured on 2.2.2, 2.3.1, 2.4.1, 2.5.1 and 2.6.3)."""
+
+    @cached_property
+    def not_needed(self) -> Refusal:
+        """The result of a partition that has its preferred leader, or any leader."""
+        error = ErrorCode.ELECTION_NOT_NEEDED
+        if not self.at_least(2, 4):
+            return Refusal(ErrorCode.NONE, None)
+        return Refusal(error, error.message if self.at_least(2, 6) else error.message.removesuffix("."))
 
 
 def handle(
@@ -113,6 +127,8 @@ def _elect(name: str, index: int, election_type: int, context: RequestContext) -
         message = f"No such {missing}" if is_kraft else "The partition does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     error = _elect_preferred(partition, cluster) if election_type == PREFERRED else _elect_any(partition, cluster)
+    if error is ErrorCode.ELECTION_NOT_NEEDED:
+        return context.behavior(ElectLeadersBehavior).not_needed
     return Refusal(error, error.message if error else None)
 
 
