@@ -13,12 +13,12 @@ from kproto_server.testing.in_memory import ConnectedPair
 from tests.security.acl_scripts import USER, Script, read_recording
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "acls"
-RELEASES = ("2.0.1", "2.8.2", "4.4.0")
 CLASSES = {
-    "2.0.1": "kafka.security.auth.SimpleAclAuthorizer",
-    "2.8.2": "kafka.security.authorizer.AclAuthorizer",
-    "4.4.0": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    **dict.fromkeys(("2.0.1", "2.3.1"), "kafka.security.auth.SimpleAclAuthorizer"),
+    **dict.fromkeys(("2.4.1", "2.5.1", "2.7.2", "2.8.2", "3.2.3"), "kafka.security.authorizer.AclAuthorizer"),
+    **dict.fromkeys(("3.9.2", "4.1.2", "4.4.0"), "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
 }
+"""The releases of which responses were recorded, each with its authorizer."""
 
 
 class Client:
@@ -52,7 +52,7 @@ def responses(release: str, names: list[str] | None = None) -> dict[str, dict[st
     return Script(Client(broker), Client(broker, USER), release, lambda: Client(broker, USER)).run(names)
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", CLASSES)
 def test_users_who_lack_rights_get_the_responses_of_a_real_broker(release: str) -> None:
     recorded = read_recording(FOLDER / f"{release}.json")
     found = responses(release)

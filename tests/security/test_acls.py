@@ -409,3 +409,24 @@ def test_the_resources_of_a_request_are_not_compared_with_each_other() -> None:
     performed = SimpleNamespace(results=(), replace=SimpleNamespace)
     response = configs("results", Operation.DESCRIBE_CONFIGS)(asked, lambda request: performed)
     assert [one.resource_name for one in response.results] == ["1"]
+
+
+@pytest.mark.parametrize(("release", "accepts"), [("3.3", True), ("3.8", True), ("3.9", False)])
+def test_a_principal_without_a_type_matches_no_client(release: str, accepts: bool) -> None:
+    """KRaft brokers before 3.9 accept the ACL, and fail requests about its resource from then on (3.6.2)."""
+    broker = InMemoryBroker(kafka_version=release, settings=SETTINGS, topics={"orders": 1})
+    admin, alice = broker.connect(), broker.connect()
+    admin.connection.info.principal, alice.connection.info.principal = "User:admin", ALICE
+    creation = AclCreation(
+        resource_type=TOPIC,
+        resource_name="orders",
+        resource_pattern_type=PatternType.LITERAL,
+        principal="bob",
+        host="*",
+        operation=Operation.DESCRIBE,
+        permission_type=Permission.ALLOW,
+    )
+    created: Any = admin.ask(CreateAclsRequest(creations=(creation,)), 3)
+    assert [one.error_code == 0 for one in created.results] == [accepts]
+    response: Any = alice.ask(MetadataRequest(topics=(MetadataRequestTopic(name="orders"),)), 9)
+    assert response.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

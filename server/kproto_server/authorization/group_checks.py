@@ -29,6 +29,8 @@ from kproto_server.security.acls import Operation, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+    from kproto_server.requests.context import RequestContext
+
 GROUPS = "groups"
 """The array of the responses that describe groups."""
 SLICE_GROUPS, SLICE_TOPICS = 200, 2_000
@@ -195,15 +197,27 @@ def delete_groups(asked: Asked, perform: Perform) -> Any:
     )
 
 
-def of_new_coordinator(check: Check) -> Check:
-    """Return a check of the consumer protocol: releases without the new coordinator refuse the request before they look
-    at rights (measured on 3.7.2, 3.8.1 and 3.9.2)."""
+def if_enabled(has_protocol: Callable[[RequestContext], bool], *checks: Check) -> tuple[Check, ...]:
+    """Return checks of a group protocol that a broker may not have: it refuses the request before it looks at rights
+    (measured on 3.7.2, 3.8.1, 3.9.2 and 4.1.2)."""
 
-    def checked(asked: Asked, perform: Perform) -> Any:
-        has_protocol = asked.context.coordinator.behavior.is_new_coordinator
-        return check(asked, perform) if has_protocol else perform(asked.request)
+    def limited(check: Check) -> Check:
+        def checked(asked: Asked, perform: Perform) -> Any:
+            return check(asked, perform) if has_protocol(asked.context) else perform(asked.request)
 
-    return checked
+        return checked
+
+    return tuple(map(limited, checks))
+
+
+def has_consumer_groups(context: RequestContext) -> bool:
+    """Return whether the broker has the protocol of KIP-848."""
+    return context.coordinator.behavior.is_new_coordinator
+
+
+def has_share_groups(context: RequestContext) -> bool:
+    """Return whether the broker has share groups (KIP-932)."""
+    return context.share_groups.is_enabled
 
 
 def subscription(asked: Asked, perform: Perform) -> Any:

@@ -66,6 +66,11 @@ class OtherRightsBehavior(VersionBehavior):
             return error.message if has_message else None
         return error.message if self.at_least(2, 7) else None
 
+    @cached_property
+    def has_share_message(self) -> bool:
+        """Whether FindCoordinator of a share partition has a message (measured on 3.9.2 and 4.1.2)."""
+        return self.at_least(4, 0)
+
     def coordinator_message(self, error: ErrorCode) -> str | None:
         """Return the error message of FindCoordinator before v4."""
         if self.release == (2, 3) and error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
@@ -94,7 +99,12 @@ def find_coordinator(asked: Asked, perform: Perform) -> Any:
     request, rights = asked.request, asked.rights
     version, key_type = asked.context.api_version, request.key_type
     if key_type == SHARE and version > BATCHED_SINCE + 1:
-        return on_cluster(Operation.CLUSTER_ACTION)(asked, perform)
+        if rights.on_cluster(Operation.CLUSTER_ACTION):
+            return perform(request)
+        denied_all = refused(asked, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        if asked.context.behavior(OtherRightsBehavior).has_share_message:
+            return denied_all
+        return denied_all.replace(coordinators=tuple(one.replace(error_message="") for one in denied_all.coordinators))
     if key_type == GROUP:
         kind, error = ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED
     elif key_type == TRANSACTION:

@@ -30,6 +30,7 @@ from kproto_server.handlers._controller import (
 )
 from kproto_server.handlers._topic_quota import TopicQuota
 from kproto_server.observation.error_codes import error_codes
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -146,6 +147,20 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=refusal.error, error_message=refusal.message)
 
 
+class CreatedConfigsBehavior(VersionBehavior):
+    """What Kafka releases do differently with the configs in a response."""
+
+    @cached_property
+    def internal_configs(self) -> Mapping[str, str]:
+        """Configs of later releases that KRaft's controller returns with their defaults; DescribeConfigs does not name
+        them (measured on 3.3.2, 3.4.1, 3.5.2 and 3.6.2)."""
+        has_some = self.is_kraft and not self.at_least(3, 6)
+        return INTERNAL_CONFIGS if has_some else {}
+
+
+INTERNAL_CONFIGS = {"local.retention.bytes": "-2", "local.retention.ms": "-2", "remote.storage.enable": "false"}
+
+
 class _Configs:
     """The configs of created topics. Those that no topic has of its own are described once for a request."""
 
@@ -159,7 +174,14 @@ class _Configs:
 
     @cached_property
     def _by_name(self) -> dict[str, CreatableTopicConfigs]:
-        return self._described(None)
+        internal = {
+            name: CreatableTopicConfigs(
+                name=name, value=value, read_only=False, config_source=ConfigSource.DEFAULT, is_sensitive=False
+            )
+            for name, value in self._context.behavior(CreatedConfigsBehavior).internal_configs.items()
+        }
+        described = self._described(None)
+        return dict(sorted({**described, **internal}.items())) if internal else described
 
     @cached_property
     def _of_broker(self) -> tuple[CreatableTopicConfigs, ...]:

@@ -421,3 +421,15 @@ def test_a_fetch_that_waits_ends_when_its_topic_is_deleted() -> None:
     broker.deliver()
     response: Any = client.responses.pop()
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(("kafka_version", "count"), [("3.2", 26), ("3.3", 29), ("3.3-zookeeper", 26), ("3.5", 29)])
+def test_internal_configs_of_created_topics(kafka_version: str, count: int) -> None:
+    """Measured on 3.2.3, 3.3.2 and 3.5.2."""
+    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=(), configs=())
+    request = CreateTopicsRequest(topics=(topic,), timeout_ms=1000)
+    response: Any = ask(new_state(kafka_version), request, 5)
+    names = [config.name for config in response.topics[0].configs]
+    assert len(names) == count
+    assert names == sorted(names)
+    assert ("local.retention.ms" in names) is (count == 29)
