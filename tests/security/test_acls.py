@@ -18,6 +18,7 @@ from kproto.errors import UsageError
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kproto.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from kproto.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -430,3 +431,20 @@ def test_a_principal_without_a_type_matches_no_client(release: str, accepts: boo
     assert [one.error_code == 0 for one in created.results] == [accepts]
     response: Any = alice.ask(MetadataRequest(topics=(MetadataRequestTopic(name="orders"),)), 9)
     assert response.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(("release", "of_refused_group"), [("3.4", [30]), ("3.5", []), ("3.8", []), ("3.9", [30])])
+def test_offsets_of_old_versions(release: str, of_refused_group: list[int]) -> None:
+    """Measured on 3.4.1, 3.5.2, 3.8.1 and 3.9.2: v1 of a refused group may have no topics, and v0 needs ZooKeeper."""
+    broker = InMemoryBroker(kafka_version=release, settings=SETTINGS, topics={"orders": 1})
+    broker.state.cluster.ensure_offsets_topic(broker.clock.now_ms())
+    client = broker.connect()
+    client.connection.info.principal = ALICE
+    topics = (OffsetFetchRequestTopic(name="orders", partition_indexes=(0,)),)
+    request = OffsetFetchRequest(group_id="g", topics=topics)
+    response: Any = client.ask(request, 1)
+    assert [partition.error_code for topic in response.topics for partition in topic.partitions] == of_refused_group
+    of_group = Acl(ResourceType.GROUP, "g", PatternType.LITERAL, ALICE, "*", Operation.DESCRIBE, Permission.ALLOW)
+    broker.state.cluster.change_acls([of_group])
+    response = client.ask(request, 0)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -66,6 +66,12 @@ class TopicRightsBehavior(VersionBehavior):
         return Operation.DESCRIBE if self.at_least(1, 0) else Operation.READ
 
     @cached_property
+    def drops_refused_offsets(self) -> bool:
+        """Whether OffsetFetch v1 of a refused group has no topics, so that the client sees no error: from 3.5 to 3.8
+        (measured on 3.4.1, 3.5.2, 3.8.1 and 3.9.2)."""
+        return self.at_least(3, 5) and not self.at_least(3, 9)
+
+    @cached_property
     def creation_message(self) -> str | None:
         """The error message of a topic that may not be created."""
         return "Authorization failed." if self.at_least(2, 3) else None
@@ -343,7 +349,11 @@ def offset_fetch(asked: Asked, perform: Perform) -> Any:
     if not request.groups:
         if not rights.on_group(asked.context.behavior(TopicRightsBehavior).group_offsets_need, request.group_id):
             response = refused(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            if asked.context.api_version == 1 and asked.context.behavior(TopicRightsBehavior).drops_refused_offsets:
+                return response.replace(topics=())
             return response.replace(topics=tuple(map(_without_metadata, response.topics)))
+        if asked.context.api_version == 0 and asked.context.kafka_version.is_kraft:
+            return perform(request)  # refused, as it needs ZooKeeper
         return _offsets(asked, perform(request), request)
     allowed, others = parted(request.groups, lambda one: rights.on_group(Operation.DESCRIBE, one.group_id))
     denied = tuple(
