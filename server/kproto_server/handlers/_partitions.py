@@ -69,6 +69,12 @@ def make_records(names: Iterable[str], context: RequestContext) -> Iterator[None
             yield
 
 
+def topic_names(topic_ids: Iterable[bytes], context: RequestContext) -> set[str]:
+    """Return the names of the topics with these ids, as far as they are known."""
+    topics = map(context.cluster.topic_by_id, set(topic_ids))
+    return {topic.name for topic in topics if topic is not None}
+
+
 def _images(name: str, context: RequestContext) -> Iterable[None]:
     topic = context.cluster.topic(name)
     if topic is None:

@@ -29,7 +29,7 @@ from kproto_server.handlers._appended_batches import (
     appended_response,
     refused_response,
 )
-from kproto_server.handlers._partitions import leader_endpoints, leader_error
+from kproto_server.handlers._partitions import leader_endpoints, leader_error, topic_names
 from kproto_server.handlers._plain_batches import ALL_ACKS, VALID_ACKS, VERIFICATION_SETTING, plain_batches
 from kproto_server.handlers._replica_wait import lags, wait_for_replicas
 from kproto_server.handlers._unreadable import warn_of_missing_package
@@ -117,9 +117,8 @@ def _slices(
 ) -> Generator[None, None, ProduceResponse | DeferredResponse | DelayedOperation | NoResponse]:
     """Append the records of each partition, or refuse them, in slices; return the result of the request."""
     if context.log_manager.unindexed:
-        known = [context.cluster.topic_by_id(topic.topic_id) for topic in request.topic_data]
-        names = [topic.name for topic in known if topic is not None]
-        yield from context.log_manager.index_steps([*names, *[topic.name for topic in request.topic_data]])
+        names = topic_names([topic.topic_id for topic in request.topic_data], context)
+        yield from context.log_manager.index_steps(names.union([topic.name for topic in request.topic_data]))
     budget = LayoutBudget()
     results: Results = []
     for topic, checks in prechecked:

@@ -35,7 +35,7 @@ from kproto_server.handlers._fetched_partition import (
     read_partition,
     readable_bytes,
 )
-from kproto_server.handlers._partitions import leader_endpoints, with_records
+from kproto_server.handlers._partitions import leader_endpoints, topic_names, with_records
 from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.partition_log.conversion import conversion
 from kproto_server.partition_log.decoding import CONTENT_MAX_BYTES, DecodingBudget
@@ -188,8 +188,7 @@ class Fetch:
         """Return the names of the topics that it fetches, as far as they are known."""
         if self.context.api_version < IDS_SINCE:
             return {one.topic for one in self._requested}
-        topics = map(self.context.cluster.topic_by_id, {one.topic_id for one in self._requested})
-        return {topic.name for topic in topics if topic is not None}
+        return topic_names([one.topic_id for one in self._requested], self.context)
 
     def lacks_index(self) -> bool:
         """Whether a topic was compacted, and has many batches to index before one is read."""

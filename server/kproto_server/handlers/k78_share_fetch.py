@@ -23,7 +23,7 @@ from kproto.messages.k78_share_fetch import (
     ShareFetchResponse,
 )
 from kproto_server.deferred import Completion, DelayedOperation, at_turn, in_slices
-from kproto_server.handlers._partitions import leader_endpoints, leader_error
+from kproto_server.handlers._partitions import leader_endpoints, leader_error, topic_names
 from kproto_server.handlers._share_requests import acknowledge, acknowledgements_of, is_valid, may_read
 from kproto_server.handlers._unreadable import error_of_read
 from kproto_server.partition_log.lookup import lookup_budget
@@ -211,14 +211,13 @@ class _Fetch:
 
     def _index_steps(self) -> Iterator[None]:
         if self._context.log_manager.unindexed:
-            topics = map(self._context.cluster.topic_by_id, {one.topic_id for one in self._session.partitions})
-            yield from self._context.log_manager.index_steps([topic.name for topic in topics if topic is not None])
+            names = topic_names([one.topic_id for one in self._session.partitions], self._context)
+            yield from self._context.log_manager.index_steps(names)
 
     def _lacks_index(self, one: TopicIdPartition) -> bool:
         """Whether a topic was compacted, and has many batches to index before one is read."""
         unindexed = self._context.log_manager.unindexed
-        topic = self._context.cluster.topic_by_id(one.topic_id) if unindexed else None
-        return topic is not None and topic.name in unindexed
+        return bool(unindexed) and not unindexed.keys().isdisjoint(topic_names([one.topic_id], self._context))
 
     # Waiting.
 

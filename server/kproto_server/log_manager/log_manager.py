@@ -50,7 +50,7 @@ class LogManager:
         saved. With a data directory, `persistence` sets it."""
         self.unindexed: dict[str, list[PartitionData]] = {}
         """The partitions on disk whose next reader has many batches to index, by topic: after a start, and after a
-        compaction. `persistence` adds them, and `index_steps` removes them."""
+        compaction. `note_unindexed` adds them, and `index_steps` removes them."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
         self.verify_transaction: VerifyTransaction
@@ -68,6 +68,12 @@ class LogManager:
             slots = self.settings.current.int("max.incremental.fetch.session.cache.slots")
             found = self._fetch_sessions[node_id] = FetchSessionCache(slots, self._random_session_id)
         return found
+
+    def note_unindexed(self, name: str, data: PartitionData) -> None:
+        """Have the next reader of a partition of a topic index it in steps."""
+        waiting = self.unindexed.setdefault(name, [])
+        if data not in waiting:
+            waiting.append(data)
 
     def index_steps(self, names: Iterable[str]) -> Iterator[None]:
         """Index the partitions of topics that are in `unindexed`, in steps. Several callers share them."""

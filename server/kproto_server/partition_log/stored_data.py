@@ -178,21 +178,21 @@ class StoredData(PartitionData):
         Raises:
             OSError: while iterating: as `refresh_index`.
         """
-        is_complete = self.is_indexed
+        is_complete = self._is_indexed
         while not is_complete:
             count = len(self._last_offsets)
             is_complete = self._continue_index(SETTLED_MAX)
             yield max(0, len(self._last_offsets) - count)
 
     @property
-    def is_indexed(self) -> bool:
+    def _is_indexed(self) -> bool:
         """Whether the index has all batches of the log."""
         end = self._log.end
         return self._log_version == self._log.version and self._indexed == (end.base_offset, end.position)
 
     def _continue_index(self, count_max: int) -> bool:
         """Index further batches, up to a number; return whether these are all that there are."""
-        is_complete = self.is_indexed or self._index_batches(count_max)
+        is_complete = self._is_indexed or self._index_batches(count_max)
         if is_complete:
             self._restores_producers = False
             self._lost_producers.clear()

@@ -134,7 +134,7 @@ class Persistence:
             self._log,
             self.save_changed_topics,
             self._background.run,
-            state.log_manager.unindexed,
+            state.log_manager.note_unindexed,
         )
         state.log_manager.data_of = self.topic_logs.data_of
         state.log_manager.save_start_offsets = self.topic_logs.save_start_offsets

@@ -49,10 +49,10 @@ class TopicLogs:
         writer: BatchWriter,
         save_topics: Callable[[], object],
         run: Callable[[Callable[[], object], Callable[[], object]], object],
-        unindexed: dict[str, list[PartitionData]],
+        note_unindexed: Callable[[str, PartitionData], object],
     ) -> None:
         """``save_topics``: saves changed topics; ``run``: runs blocking work, then a function in the event loop;
-        ``unindexed``: that of the log manager."""
+        ``note_unindexed``: takes a topic and the data of a partition that readers have to index in steps."""
         self._run = run
         self._cluster = cluster
         self._settings = settings
@@ -61,7 +61,7 @@ class TopicLogs:
         self._save_topics = save_topics
         self._expired: dict[StoredData, int] = {}
         """The logs with expired segments that are not synced yet, each with the offset after these."""
-        self._unindexed = unindexed
+        self._note_unindexed = note_unindexed
         self._topic_ids: dict[str, bytes] = {}
         """Topic ids of the topics with logs."""
         for (name, number), log in log_dir.logs.items():
@@ -94,7 +94,7 @@ class TopicLogs:
             data.waiters = partition.data.waiters
         partition.data = data
         partition.leader_epoch = max(partition.leader_epoch, log.epoch)
-        note = partial(self._note_unindexed, topic.name, data)
+        note = partial(self._note_if_long, topic.name, data)
         note()
         log.on_compacted = note
         if data_class is StoredData:
@@ -103,12 +103,10 @@ class TopicLogs:
             log.writes_first = topic.name == TRANSACTION_TOPIC
             log.segment_bytes = self._segment_bytes(topic, partition)
 
-    def _note_unindexed(self, name: str, data: StoredData) -> None:
+    def _note_if_long(self, name: str, data: StoredData) -> None:
         """Have readers of a partition index it in steps, if it may have more batches than one step takes."""
         if data.next_offset - data.start_offset > SETTLED_MAX:
-            waiting = self._unindexed.setdefault(name, [])
-            if data not in waiting:
-                waiting.append(data)
+            self._note_unindexed(name, data)
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
         settings = self._settings.of(partition.leader)

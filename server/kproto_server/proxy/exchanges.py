@@ -319,30 +319,30 @@ def done(steps: Generator[Work, Any, bytes]) -> bytes:
         return read
 
 
-class LargeResponse(NamedTuple):
+class UnreadResponse(NamedTuple):
     """A response that takes long to read; `Responses.read` does it."""
 
     frame: bytes
     request: Pending
 
 
-class Responses(Cutter[LargeResponse]):
+class Responses(Cutter[UnreadResponse]):
     """From the broker to the client."""
 
-    __slots__ = ("_exchanges", "_large", "leaves_large")
+    __slots__ = ("_exchanges", "_unread", "leaves_large")
 
     def __init__(self, exchanges: Exchanges) -> None:
         super().__init__()
         self._exchanges = exchanges
         self.leaves_large: bool = False
         """Whether `feed` returns responses above `LARGE_BYTES` unread; the caller calls `read` for each."""
-        self._large = 0
+        self._unread = 0
         """How many of them are not read yet."""
 
     @property
     def is_passing(self) -> bool:
         """Whether a part of a response has not gone to the client."""
-        return super().is_passing or self._large > 0
+        return super().is_passing or self._unread > 0
 
     def collects(self, beginning: bytearray, end: int) -> int:
         pending = self._exchanges.pending
@@ -360,28 +360,28 @@ class Responses(Cutter[LargeResponse]):
         if request is not None and request.is_read:
             self._warn(request, f"it is larger than {COLLECTED_MAX:,} bytes")
 
-    def whole(self, frame: bytes) -> bytes | LargeResponse:
+    def whole(self, frame: bytes) -> bytes | UnreadResponse:
         request = self._take(frame)
         if request is None:
             return frame
         self._note_token(request, frame)
-        large = LargeResponse(frame, request)
+        unread = UnreadResponse(frame, request)
         is_large = len(frame) > LARGE_BYTES and request.is_read and request.api_key not in WITH_RECORDS
         if is_large and self.leaves_large:
-            self._large += 1
-            return large
-        return done(self._steps(large))
+            self._unread += 1
+            return unread
+        return done(self._steps(unread))
 
-    def read(self, large: LargeResponse) -> Generator[Work, Any, bytes]:
+    def read(self, unread: UnreadResponse) -> Generator[Work, Any, bytes]:
         """Read a response that `feed` has returned unread; return what the client gets. Yields work, and takes its
         result; a `ProtocolError` of it is thrown in."""
         try:
-            return (yield from self._steps(large))
+            return (yield from self._steps(unread))
         finally:
-            self._large -= 1
+            self._unread -= 1
 
-    def _steps(self, large: LargeResponse) -> Generator[Work, Any, bytes]:
-        frame, request = large
+    def _steps(self, unread: UnreadResponse) -> Generator[Work, Any, bytes]:
+        frame, request = unread
         changed = yield from self._changed(frame, request)
         if request.faulted is not None:
             request.faulted.received(changed)

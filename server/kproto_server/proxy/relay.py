@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.network.tls import TlsSocket
-    from kproto_server.proxy.exchanges import Exchanges, LargeResponse
+    from kproto_server.proxy.exchanges import Exchanges, UnreadResponse
     from kproto_server.proxy.recording import RecordedConnection
 
 READ_MAX_BYTES = 1024 * 1024
@@ -123,7 +123,7 @@ class Relay:
             has_client = has_client and await self._send_client(pieces)
             self._progress.set()
 
-    async def _read(self, piece: bytes | LargeResponse) -> bytes:
+    async def _read(self, piece: bytes | UnreadResponse) -> bytes:
         """Return what the client gets of a response; a large one is decoded and encoded in a thread, beside which the
         connections of others go on.
 
