@@ -1,11 +1,13 @@
 """The records of a topic, decoded, as a test reads them.
 
-Theory of operation. The bytes of whole batches are copied in the broker's thread, a part at a time, and decoded in the
-caller's: a large topic delays no client. No fetch session, no offset and no limit of a client takes part.
+Theory of operation. The broker's thread indexes partitions on disk and copies the bytes of whole batches, a part at a
+time. The caller's thread decodes the batches: a large topic delays no client. No fetch session, no offset and no limit
+of a client takes part.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -13,9 +15,11 @@ from kproto.records.batches import read_batches
 from kproto.records.control import ControlType, control_type
 from kproto.records.record_batch import RecordBatch
 from kproto_server.broker.own_requests import RequestRefused
+from kproto_server.broker.thread import run_in_turns
+from kproto_server.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from kproto.records.batches import Batch
     from kproto_server.broker.thread import RunInBrokerThread
@@ -69,6 +73,23 @@ def topic_named(server: Server, name: str) -> Topic:
     return topic
 
 
+def chosen_partitions(server: Server, name: str, index: int | None) -> Sequence[Partition]:
+    """Return a partition of a topic, or all if ``index`` is None.
+
+    Raises:
+        RequestRefused: the topic or the partition does not exist.
+    """
+    topic = topic_named(server, name)
+    return topic.partitions if index is None else [partition_of(topic, index)]
+
+
+def index_steps(partitions: Iterable[Partition]) -> Generator[int]:
+    """Index partitions on disk in steps, before a look that needs their index."""
+    for partition in partitions:
+        with suppress(*UNREADABLE):  # the reader gets the error
+            yield from partition.data.index_steps()
+
+
 def partition_of(topic: Topic, index: int) -> Partition:
     """Return a partition.
 
@@ -101,12 +122,12 @@ class RecordReader:
             RequestRefused: the topic or the partition does not exist.
         """
 
-        def look(server: Server) -> dict[int, tuple[int, int]]:
-            topic = topic_named(server, self._topic)
-            chosen = topic.partitions if partition is None else [partition_of(topic, partition)]
+        def look(server: Server) -> Generator[int, None, dict[int, tuple[int, int]]]:
+            yield from index_steps(chosen_partitions(server, self._topic, partition))
+            chosen = chosen_partitions(server, self._topic, partition)
             return {one.index: (one.log_start_offset, self._end(one)) for one in chosen}
 
-        return self._run(look)
+        return run_in_turns(self._run, look)
 
     def _end(self, partition: Partition) -> int:
         return partition.data.last_stable_offset if self._is_committed else partition.high_watermark

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from kproto.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.node_listener import NodeSockets
@@ -33,6 +33,30 @@ class RunInBrokerThread(Protocol):
     """
 
     def __call__(self, action: Callable[[Server], T], /) -> T: ...
+
+
+def run_in_turns(run: RunInBrokerThread, steps: Callable[[Server], Generator[object, None, T]]) -> T:
+    """Run a computation in the broker's thread, each of its steps in a turn of its own; return its result.
+
+    Clients are served between two steps, and may change what the computation looks at.
+
+    Raises:
+        RuntimeError: the broker does not run.
+    """
+    begun: list[Generator[object, None, T]] = []
+
+    def turn(server: Server) -> tuple[T] | None:
+        if not begun:
+            begun.append(steps(server))
+        try:
+            next(begun[0])
+        except StopIteration as end:
+            return (end.value,)
+        return None
+
+    while (result := run(turn)) is None:
+        pass
+    return result[0]
 
 
 class BrokerThread:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto_server.broker.records import index_steps
+
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.network.server import Server
+
+STEP_PARTITIONS = 1000
+"""Partitions that one step describes: 3 ms."""
 
 
 class TopicPartition(NamedTuple):
@@ -46,6 +53,27 @@ def count_limit(server: Server, name: str, partition: int | None, offset: int) -
         return -1
     chosen = topic.partitions if partition is None else topic.partitions[partition : partition + 1]
     return sum(max(0, one.high_watermark - max(one.log_start_offset, offset)) for one in chosen)
+
+
+def list_steps(server: Server, *, internal: bool) -> Generator[int, None, tuple[TopicDescription, ...]]:
+    """Return the descriptions of all topics by name, made in steps: a topic that is deleted meanwhile is left out.
+
+    ``internal``: with those of the broker; yields numbers of batches and partitions.
+    """
+    topics = server.state.cluster.topics
+    found: list[TopicDescription] = []
+    count = 0
+    for topic in list(topics.values()):
+        if topic.internal and not internal:
+            continue
+        yield from index_steps(topic.partitions)
+        if topics.get(topic.name) is topic:
+            found.append(described(topic))
+        count += len(topic.partitions)
+        if count >= STEP_PARTITIONS:
+            yield count
+            count = 0
+    return tuple(sorted(found, key=lambda one: one.topic))
 
 
 def described(topic: Topic) -> TopicDescription:

@@ -8,7 +8,7 @@ from kproto.errors import UsageError
 from kproto_server.broker.waiting import NotYet, Wait, blocking, check_count, in_coroutine, wait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from kproto_server.broker.producing import CompressionName, NewRecord, Outcome, ProducedRecord, Text
     from kproto_server.broker.records import IsolationLevel, TopicRecord
@@ -37,13 +37,10 @@ class BrokerTopics:
     def list(self, *, internal: bool = False) -> tuple[TopicDescription, ...]:
         """Return the topics, sorted by name; with ``internal``, also those of the broker."""
 
-        from kproto_server.broker.topic_description import described
+        from kproto_server.broker.thread import run_in_turns
+        from kproto_server.broker.topic_description import list_steps
 
-        def look(server: Server) -> tuple[TopicDescription, ...]:
-            topics = server.state.cluster.topics
-            return tuple(described(topics[name]) for name in sorted(topics) if internal or not topics[name].internal)
-
-        return self._run(look)
+        return run_in_turns(self._run, lambda server: list_steps(server, internal=internal))
 
     def describe(self, topic: str) -> TopicDescription:
         """Return a topic with its partitions.
@@ -51,10 +48,15 @@ class BrokerTopics:
         Raises:
             RequestRefused: it does not exist.
         """
-        from kproto_server.broker.records import topic_named
+        from kproto_server.broker.records import index_steps, topic_named
+        from kproto_server.broker.thread import run_in_turns
         from kproto_server.broker.topic_description import described
 
-        return self._run(lambda server: described(topic_named(server, topic)))
+        def look(server: Server) -> Generator[int, None, TopicDescription]:
+            yield from index_steps(topic_named(server, topic).partitions)
+            return described(topic_named(server, topic))
+
+        return run_in_turns(self._run, look)
 
     def create(
         self,
@@ -274,17 +276,17 @@ class BrokerTopics:
         """
         from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
         from kproto_server.broker.own_requests import ask, check
-        from kproto_server.broker.records import partition_of, topic_named
+        from kproto_server.broker.records import chosen_partitions, index_steps
+        from kproto_server.broker.thread import run_in_turns
 
         if before_offset is not None:
             check_count(before_offset, "before_offset")
         offset = -1 if before_offset is None else before_offset
 
-        def delete(server: Server) -> dict[tuple[str, int], int]:
-            known = topic_named(server, topic)
-            chosen = known.partitions if partition is None else [partition_of(known, partition)]
+        def delete(server: Server) -> Generator[int, None, dict[tuple[str, int], int]]:
+            yield from index_steps(chosen_partitions(server, topic, partition))
             found = {}
-            for one in chosen:
+            for one in chosen_partitions(server, topic, partition):
                 part = DeleteRecordsPartition(partition_index=one.index, offset=offset)
                 request = DeleteRecordsRequest(
                     topics=(DeleteRecordsTopic(name=topic, partitions=(part,)),), timeout_ms=TIMEOUT_MS
@@ -294,7 +296,7 @@ class BrokerTopics:
                 found[topic, one.index] = result.low_watermark
             return found
 
-        return self._run(delete)
+        return run_in_turns(self._run, delete)
 
     def expire(self, topic: str) -> dict[tuple[str, int], int]:
         """Delete the records that ``retention.ms`` and ``retention.bytes`` do not retain at the broker's time.
@@ -305,17 +307,19 @@ class BrokerTopics:
             RequestRefused: the topic does not exist.
             TimeoutError: the disk does not remove segments within `EXPIRE_S`.
         """
-        from kproto_server.broker.records import topic_named
+        from kproto_server.broker.records import index_steps, topic_named
+        from kproto_server.broker.thread import run_in_turns
         from kproto_server.log_manager.retention_task import RetentionTask
 
-        def expire(server: Server) -> dict[int, int]:
+        def expire(server: Server) -> Generator[int, None, dict[int, int]]:
+            yield from index_steps(topic_named(server, topic).partitions)
             (task,) = (one for one in server.periodic_tasks if isinstance(one, RetentionTask))
             return task.check_topic(topic_named(server, topic), server.state.clock.now_ms())
 
         def offsets(server: Server) -> dict[int, int]:
             return {one.index: one.log_start_offset for one in topic_named(server, topic).partitions}
 
-        expected = self._run(expire)
+        expected = run_in_turns(self._run, expire)
 
         def look() -> dict[tuple[str, int], int] | NotYet:
             found = self._run(offsets)
