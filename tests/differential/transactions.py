@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kproto.codes import ErrorCode
 from kproto.declaration import Struct
 from kproto.messages.k27_write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kproto.messages.k61_describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
@@ -126,12 +125,6 @@ class TransactionHistory(RecordHistory):
 def is_of_an_old_release(release: tuple[int, ...], difference: Difference) -> bool:
     """Return whether only real Kafka is wrong (DEVIATIONS).
 
-    Up to 2.5 it lists ABORT markers without records. 0.11 gives a batch that is repeated behind a marker a wrong offset
-    or refuses it.
+    Up to 2.5 it lists ABORT markers without records.
     """
-    if all("aborted_transactions" in path for path, _, _ in difference.parts):
-        return release < (2, 6)
-    is_repeated = {(tested, real) for path, tested, real in difference.parts if path.endswith(".error_code")} <= {
-        (ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
-    }
-    return release < (1, 0) and difference.request.api == "Produce" and is_repeated
+    return release < (2, 6) and all("aborted_transactions" in path for path, _, _ in difference.parts)

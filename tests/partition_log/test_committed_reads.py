@@ -11,6 +11,8 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto_server.log_manager.markers import EndMarker, write_marker
 from kproto_server.partition_log.partition_data import INDEX_INTERVAL_BYTES, Append
 from kproto_server.testing import InMemoryBroker
@@ -163,11 +165,37 @@ def test_a_transaction_is_verified_before_its_records_are_looked_at() -> None:
             assert error_of(refused) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_a_batch_that_is_repeated_behind_a_marker_has_its_own_offset() -> None:
-    broker = InMemoryBroker(kafka_version="0.11", topics={"t": 1})
-    client = broker.connect()
-    for _ in range(2):
-        response: Any = client.ask(produce_request(0), 3)
-        assert error_of(response) == 0
-        assert response.responses[0].partition_responses[0].base_offset == 0
-        mark(broker.state, commit=False)
+MARKER = None
+OUT_OF_ORDER = "out of order"
+
+
+@pytest.mark.parametrize(
+    ("batches", "of_0_11", "of_1_0"),
+    [
+        ([(0, 4), MARKER, (3, 1), (0, 4), (4, 1), (4, 1)], [0, 4, OUT_OF_ORDER, 5, 5], [0, OUT_OF_ORDER, 0, 5, 5]),
+        ([(0, 4), MARKER, MARKER, (2, 2), (3, 1)], [0, OUT_OF_ORDER, 5], [0, OUT_OF_ORDER, OUT_OF_ORDER]),
+        ([(0, 1), (1, 1), (0, 1), (1, 1), (2, 1)], [0, 1, OUT_OF_ORDER, 1, 2], [0, 1, 0, 1, 2]),
+    ],
+)
+def test_0_11_knows_the_last_batch_only_and_its_last_record_behind_a_marker(
+    batches: list[tuple[int, int] | None], of_0_11: list[int | str], of_1_0: list[int | str]
+) -> None:
+    """Offsets of batches (first sequence, records) and their repetitions, as measured on 0.11.0.3 and 1.0.2."""
+    for version, expected in (("0.11", of_0_11), ("1.0", of_1_0)):
+        broker = InMemoryBroker(kafka_version=version, topics={"t": 1})
+        client, found = broker.connect(), list[int | str]()
+        for one in batches:
+            if one is MARKER:
+                mark(broker.state, commit=False)
+                continue
+            sequence, count = one
+            records = [Record(b"k", b"v", timestamp=1, offset=number) for number in range(count)]
+            encoded = build_record_batch(
+                records, flags=TRANSACTIONAL, producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence
+            )
+            data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=encoded),))
+            response: Any = client.ask(produce_request(0).replace(topic_data=(data,)), 3)
+            is_refused = error_of(response) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            assert is_refused or error_of(response) == 0
+            found.append(OUT_OF_ORDER if is_refused else response.responses[0].partition_responses[0].base_offset)
+        assert found == expected, version

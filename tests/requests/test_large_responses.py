@@ -146,8 +146,8 @@ def state_with_everything() -> BrokerState:
     batch = build_record_batch([Record(b"k", b"v", timestamp=index, offset=index) for index in range(9)])
     for partition in state.cluster.topics["a"].partitions:
         partition.make_data().append(batch, 8, 8, 0)
-        partition.data.producers.add_marker(7, 1, 2, NOW_MS)
-        partition.data.producers.add_marker(8, 3, 4, NOW_MS)
+        partition.data.producers.add_marker(7, 1, 2, NOW_MS, 0)
+        partition.data.producers.add_marker(8, 3, 4, NOW_MS, 0)
     begin_transaction(state, TOPICS)
     state.cluster.set_client_quotas({(("user", name),): {"producer_byte_rate": 1.0} for name in "ab"})
     credential = ScramCredential(b"salt", 4096, b"stored", b"server")

@@ -365,6 +365,7 @@ def _append(
             accepted.record_count,
             refuses_unknown=behavior.requires_sequence_zero(context.api_version, is_transactional=is_transactional),
             after_marker_error=behavior.after_marker_error,
+            knows_only_last=behavior.knows_only_last_batch,
             is_transactional=is_transactional,
         )
         if isinstance(checked, BatchMetadata):

@@ -74,7 +74,7 @@ def append_marker(
     batch = marker_batch(marker, now_ms, leader_epoch, has_append_time)
     append = data.append(batch, 0, now_ms, leader_epoch, producer_id)
     if not append.error:
-        producers.add_marker(producer_id, producer_epoch, coordinator_epoch, now_ms)
+        producers.add_marker(producer_id, producer_epoch, coordinator_epoch, now_ms, append.base_offset)
     return append
 
 

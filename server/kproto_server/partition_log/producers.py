@@ -2,9 +2,10 @@
 
 Theory of operation. A producer with a producer id numbers its records in each partition; a batch has the sequence
 number of its first record. The partition keeps the last five batches of each producer, as many as the producer may have
-in flight. A batch that equals one of them is a duplicate: the response has the offset of the first append, and nothing
-is appended. A batch whose first sequence follows the last one is appended. Any other batch shows that batches were
-lost. A new producer epoch begins at sequence 0. Sequence numbers have 31 bits and wrap around.
+in flight; a broker of 0.11 uses the last one only (`ProducerState.known_batches`). A batch that equals one of them is a
+duplicate: the response has the offset of the first append, and nothing is appended. A batch whose first sequence
+follows the last one is appended. Any other batch shows that batches were lost. A new producer epoch begins at sequence
+0. Sequence numbers have 31 bits and wrap around.
 
 A producer with a transactional id has at most one open transaction in a partition, and all its batches belong to it.
 The marker that ends the transaction has a producer epoch, too: it fences producers with a lower epoch, and raises that
@@ -18,14 +19,17 @@ sequence taken. The same holds for batches that the log could not write.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BATCHES_MAX = 5
 """The greatest max.in.flight.requests.per.connection of an idempotent producer."""
 SEQUENCE_MODULUS = 2**31
-NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, NO_COORDINATOR_EPOCH = -1, -1, -1, -1
+NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, NO_COORDINATOR_EPOCH, NO_OFFSET = -1, -1, -1, -1, -1
 
 
 class BatchMetadata(NamedTuple):
@@ -49,7 +53,8 @@ class ProducerState:
     """The last batches of one producer in one partition."""
 
     __slots__ = (
-        "batches", "coordinator_epoch", "epoch", "last_append_ms", "last_timestamp_ms", "transaction_first_offset",
+        "batches", "coordinator_epoch", "epoch", "last_append_ms", "last_timestamp_ms", "marker_offset",
+        "transaction_first_offset",
     )  # fmt: skip
 
     def __init__(self, epoch: int) -> None:
@@ -64,11 +69,27 @@ class ProducerState:
         """The first offset of the open transaction."""
         self.coordinator_epoch: int = NO_COORDINATOR_EPOCH
         """The coordinator epoch of the last marker."""
+        self.marker_offset: int = NO_OFFSET
+        """The offset of the last marker."""
 
     @property
     def last_sequence(self) -> int:
         """The sequence of the last record; -1 if there is none in this epoch."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def known_batches(self, *, only_last: bool) -> Iterable[BatchMetadata]:
+        """Return the batches of which a batch may be a duplicate. The producer has appended one at least.
+
+        ``only_last``: those of a broker of 0.11: the last batch. Behind a marker, it is the last record of that batch,
+        with the offset of the marker.
+        """
+        if not only_last:
+            return self.batches
+        last = self.batches[-1]
+        if last.base_offset < self.marker_offset:
+            sequence = last.last_sequence
+            last = BatchMetadata(sequence, sequence, self.marker_offset, self.last_timestamp_ms)
+        return (last,)
 
     def raise_epoch(self, epoch: int) -> None:
         """Begin an epoch, if it is a new one."""
@@ -98,12 +119,14 @@ class ProducerStates:
         *,
         refuses_unknown: bool,
         after_marker_error: ErrorCode = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        knows_only_last: bool = False,
         is_transactional: bool = False,
     ) -> ErrorCode | BatchMetadata:
         """Return NONE if a batch of ``count`` records may be appended, an error, or the batch that it duplicates.
 
         ``refuses_unknown``: whether the first batch of an unknown producer must have sequence 0 (releases up to 2.4).
         ``after_marker_error``: the error if it is not 0 in an epoch of which only a marker is known.
+        ``knows_only_last``: as `ProducerState.known_batches`.
         """
         producer = self._by_id.get(producer_id)
         verification = self._verifications.get(producer_id) if self._verifications else None
@@ -117,7 +140,7 @@ class ProducerStates:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if epoch == producer.epoch and producer.batches:
             last_sequence = sequence_after(first_sequence, count - 1)
-            for batch in producer.batches:
+            for batch in producer.known_batches(only_last=knows_only_last):
                 if (batch.first_sequence, batch.last_sequence) == (first_sequence, last_sequence):
                     return batch
             if is_early or first_sequence != sequence_after(producer.batches[-1].last_sequence, 1):
@@ -195,13 +218,14 @@ class ProducerStates:
         if is_transactional and producer.transaction_first_offset is None:
             producer.transaction_first_offset = batch.base_offset
 
-    def add_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
+    def add_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int, offset: int) -> None:
         """Add a marker that was appended: it ends the transaction, and its epoch is that of the producer."""
         producer = self._by_id.get(producer_id)
         if producer is None:
             producer = self._by_id[producer_id] = ProducerState(epoch)
         producer.raise_epoch(epoch)
         producer.coordinator_epoch = coordinator_epoch
+        producer.marker_offset = offset
         producer.transaction_first_offset = None
         self._verifications.pop(producer_id, None)
         producer.last_append_ms = producer.last_timestamp_ms = now_ms

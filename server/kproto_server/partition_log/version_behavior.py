@@ -84,6 +84,12 @@ class ProduceBehavior(VersionBehavior):
         return ErrorCode.UNKNOWN_PRODUCER_ID if is_unknown else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     @cached_property
+    def knows_only_last_batch(self) -> bool:
+        """Whether only the last batch of an idempotent producer is known when one is repeated
+        (`ProducerState.known_batches`; measured on 0.11.0.3 and 1.0.2)."""
+        return not self.at_least(1, 0)
+
+    @cached_property
     def checks_acks_before_partitions(self) -> bool:
         """Whether an invalid ``acks`` value is reported before a partition that does not exist (measured on 1.1.1 and
         2.0.1)."""
