@@ -15,6 +15,7 @@ from kproto.messages.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kproto.messages.k49_alter_client_quotas import AlterClientQuotasRequest
+from kproto_server.cluster.topics import TopicsNotStored
 from kproto_server.testing.simulated_disk import Operation
 from tests.persistence.disk_broker import DiskBroker
 from tests.robustness.changes import (
@@ -270,6 +271,27 @@ def test_a_full_disk_refuses_new_topics_and_takes_deletions() -> None:
     found = shown(broker)
     broker.kill()
     assert shown(broker) == found
+
+
+def test_a_deletion_that_another_change_has_undone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is settled before a deletion is saved may save topics, too, and find a full disk."""
+    broker = prepared("os")
+    cluster, settle = broker.broker.state.cluster, broker.persistence._settle_all
+
+    def settle_with_a_topic() -> None:
+        monkeypatch.undo()
+        settle()
+        broker.disk.fails = lambda operation: "topics.json" in operation.path
+        cluster.create_topic("new", partition_count=1, replication_factor=1, configs={})
+        with pytest.raises(TopicsNotStored):
+            cluster.save()
+        broker.disk.fails = lambda operation: False
+
+    monkeypatch.setattr(broker.persistence, "_settle_all", settle_with_a_topic)
+    assert errors_of(broker.ask(*delete_topic("t"))) == [56]
+    assert "t" in cluster.topics
+    broker.kill()
+    assert "t" in broker.broker.state.cluster.topics
 
 
 def test_start_offsets_that_a_power_loss_took_in_os_mode_do_not_refuse_the_start() -> None:

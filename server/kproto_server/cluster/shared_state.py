@@ -52,6 +52,8 @@ class SharedState:
         """Whether any client has a quota of handler time: commits then do not take the way of the commit cache."""
         self.unsaved: list[Callable[[], object]] = []
         """Undo the changes of topics and configs that are not saved, in the order of the changes."""
+        self.undone_count: int = 0
+        """How often changes were undone."""
         self.store: Callable[[], object] = lambda: None
         """Writes topics and configs to the disk, or calls `undo` and raises `TopicsNotStored`; `Persistence` sets
         it."""
@@ -147,6 +149,7 @@ class SharedState:
         for undo in reversed(unsaved):
             undo()
         self.unsaved.clear()
+        self.undone_count += 1
         self.version += 1
 
     def finalize(self, levels: Mapping[str, int]) -> None:

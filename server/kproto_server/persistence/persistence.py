@@ -279,9 +279,13 @@ class Persistence:
         Raises:
             TopicsNotStored: the disk does not take them; the changes are undone.
         """
+        cluster = self._cluster
         if self.topic_logs.deleted_topics():
+            undone = cluster.undone_count
             self._settle_all()  # first: what is settled may append to a partition without a log, and so come here
-        cluster, version = self._cluster, self._cluster.version
+            if cluster.undone_count != undone:
+                raise TopicsNotStored(self._save_failure)
+        version = cluster.version
         stored = [
             StoredTopic(
                 topic.name,
