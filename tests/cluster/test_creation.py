@@ -88,6 +88,31 @@ def test_missing_counts_take_the_broker_defaults(kafka_version: str) -> None:
         assert found.error == ErrorCode.INVALID_PARTITIONS
 
 
+@pytest.mark.parametrize(("kafka_version", "is_refused"), [("2.2", False), ("2.3", True), ("3.2", True)])
+def test_zookeeper_refuses_gaps_from_2_3_on(kafka_version: str, is_refused: bool) -> None:
+    """Measured on 2.2.2 and 2.3.1."""
+    found = new_cluster(kafka_version=kafka_version).create_topic("t", assignments=[(0, [1]), (2, [1])])
+    if is_refused:
+        assert found == (39, "partitions should be a consecutive 0-based integer sequence")
+    else:
+        assert isinstance(found, Topic)
+        assert len(found.partitions) == 2
+
+
+@pytest.mark.parametrize(
+    ("kafka_version", "message"),
+    [
+        ("2.8", "Topic name is illegal, it can't be longer than 249 characters, topic name: "),
+        ("3.0", "Topic name is illegal, it can't be longer than 249 characters, Topic name: "),
+        ("3.2", "Topic name is illegal, it can't be longer than 249 characters, Topic name: "),
+    ],
+)
+def test_a_long_name_is_refused_in_the_words_of_the_release(kafka_version: str, message: str) -> None:
+    """Measured on 2.8.2, 3.0.2 and 3.2.3."""
+    name = "x" * 250
+    assert name_problem(name, KafkaVersion.named(kafka_version)) == message + name
+
+
 def test_an_assignment_places_the_replicas() -> None:
     topic = placed(new_cluster(), "t", [[3, 1], [2, 3]])
     assert [partition.replicas for partition in topic.partitions] == [[3, 1], [2, 3]]

@@ -125,6 +125,6 @@ class TransactionHistory(RecordHistory):
 def is_of_an_old_release(release: tuple[int, ...], difference: Difference) -> bool:
     """Return whether only real Kafka is wrong (DEVIATIONS).
 
-    Up to 2.5 it lists ABORT markers without records.
+    Up to 2.7 it lists ABORT markers without records.
     """
-    return release < (2, 6) and all("aborted_transactions" in path for path, _, _ in difference.parts)
+    return release < (2, 8) and all("aborted_transactions" in path for path, _, _ in difference.parts)

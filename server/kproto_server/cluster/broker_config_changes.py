@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.topic_config_changes import Operation
+from kproto_server.cluster.topic_config_changes import Operation, changed_list, unknown_list
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.configuration.config_type import ConfigType
 from kproto_server.configuration.other_settings import all_settings, is_read_only
 from kproto_server.configuration.per_broker_names import PER_BROKER_NAMES
 from kproto_server.configuration.setting_table import STORE_SETTINGS
@@ -26,7 +27,7 @@ from kproto_server.configuration.settings import (
 from kproto_server.configuration.topic_configs import InvalidValue, TopicConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kproto_server.cluster.topic_config_changes import ConfigChange
     from kproto_server.configuration.setting_table import Setting
@@ -68,15 +69,30 @@ def changed_settings(
     after = dict(configs)
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
-            error = ErrorCode.INVALID_CONFIG if kafka_version.is_kraft else ErrorCode.INVALID_REQUEST
-            operation = Operation(change.operation).name.lower()
-            return Refusal(error, f"Config value {operation} is not allowed for config key: {change.name}")
-        if change.operation == Operation.DELETE:
+            refusal = _change_list(after, change, kafka_version)
+            if refusal is not None:
+                return refusal
+        elif change.operation == Operation.DELETE:
             after.pop(change.name, None)
         else:
             after[change.name] = change.value or ""
     touched = {change.name for change in changes}
     return _checked(name, configs, after, touched, current)
+
+
+def _change_list(after: dict[str, str], change: ConfigChange, kafka_version: KafkaVersion) -> Refusal | None:
+    """APPEND to a setting or SUBTRACT from it. If it is not set, its value is Kafka's default."""
+    name, operation, value = change
+    setting = all_settings(kafka_version).get(name)
+    if setting is None or not setting.is_described_in(kafka_version):
+        return unknown_list(name, kafka_version)
+    if setting.type is not ConfigType.LIST:
+        error = ErrorCode.INVALID_CONFIG if kafka_version.is_kraft else ErrorCode.INVALID_REQUEST
+        message = f"Config value {Operation(operation).name.lower()} is not allowed for config key: {name}"
+        return Refusal(error, message)
+    before = after.get(name, setting.default_in(kafka_version))
+    after[name] = changed_list(before or "", operation, value or "", kafka_version)
+    return None
 
 
 def replaced_settings(
@@ -104,7 +120,7 @@ def _checked(
     if sum(len(one) + len(value) for one, value in after.items() if one not in SETTINGS) > OTHERS_MAX:
         return Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_OTHERS)
     settings = all_settings(kafka_version)
-    return {one: _parsed(settings[one], value) if one in new else value for one, value in after.items()}
+    return {one: _parsed(settings[one], value, kafka_version) if one in new else value for one, value in after.items()}
 
 
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
@@ -125,7 +141,7 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
         return _refused(PER_LISTENER, of_stores, kafka_version, collection="HashSet")
     for one, value in new.items():
         try:
-            parsed = _parsed(settings[one], value)
+            parsed = _parsed(settings[one], value, kafka_version)
             if one == OVERRIDES:
                 connection_overrides(parsed)
         except (InvalidValue, SettingError) as invalid:
@@ -172,8 +188,11 @@ def _is_read_only(name: str, kafka_version: KafkaVersion) -> bool:
 
 def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | None:
     """Refuse numbers of threads that are far from the current ones, and a buffer that is too small for them."""
-    changed = {one: int(_parsed(SETTINGS[one], value)) for one, value in new.items() if one in THREADS}
-    cleaner = {one: int(_parsed(SETTINGS[one], new[one])) for one in (CLEANER_THREADS, CLEANER_BUFFER) if one in new}
+
+    def numbers(names: Iterable[str]) -> dict[str, int]:
+        return {one: int(_parsed(SETTINGS[one], new[one], current.kafka_version)) for one in names if one in new}
+
+    cleaner = numbers((CLEANER_THREADS, CLEANER_BUFFER))
     if cleaner:
         both = {one: current.int(one) for one in (CLEANER_THREADS, CLEANER_BUFFER)} | cleaner
         if both[CLEANER_BUFFER] // both[CLEANER_THREADS] <= CLEANER_BUFFER_MIN_BYTES:
@@ -184,7 +203,7 @@ def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | 
             side = "reduced to less than half" if count < before else "increased to more than double"
             message = f"Log cleaner threads cannot be {side} the current value {before}"
             return Refusal(ErrorCode.INVALID_REQUEST, DYNAMIC_PROBLEM.format(message))
-    for one, count in changed.items():
+    for one, count in numbers(one for one in new if one in THREADS).items():
         before = current.int(one)
         if before // 2 <= count <= before * 2:
             continue
@@ -197,17 +216,19 @@ def _problem_of_threads(new: Mapping[str, str], current: Settings) -> Refusal | 
     return None
 
 
-def _parsed(setting: Setting, value: str) -> str:
+def _parsed(setting: Setting, value: str, kafka_version: KafkaVersion) -> str:
     """Return a value in Kafka's notation.
 
     Raises:
         InvalidValue: the setting cannot have the value.
     """
-    return TopicConfig(setting.name, setting.type, None, "", setting.low, setting.high, setting.choices).parse(value)
+    repeated = kafka_version.behavior(SettingsBehavior).repeated_items
+    bounds = setting.low, setting.high, setting.choices
+    return TopicConfig(setting.name, setting.type, None, "", *bounds, repeated).parse(value)
 
 
 def _with_resource(problem: Refusal, name: str, kafka_version: KafkaVersion) -> Refusal:
-    if kafka_version.is_kraft:
+    if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
         return problem
     resource = kafka_version.behavior(AlterConfigsBehavior).resource_name("BROKER", name)
     return problem._replace(message=f"Invalid config value for resource {resource}: {problem.message}")

@@ -129,19 +129,33 @@ def _apply(after: dict[str, str], change: ConfigChange, kafka_version: KafkaVers
         return None
     config = topic_configs(kafka_version).get(name)
     if config is None and not kafka_version.is_kraft:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return unknown_list(name, kafka_version)
     if config is None or config.type is not ConfigType.LIST:
         return not_a_list(name, Operation(operation), kafka_version)
-    items = [item for item in after.get(name, config.default).split(",") if item]
-    given = [item.strip() for item in value.split(",")]
-    if operation == Operation.APPEND:
-        present = set() if kafka_version.behavior(AlterConfigsBehavior).repeats_appended_items else set(items)
-        items += [item for item in given if item not in present]
-    else:
-        dropped = set(given)
-        items = [item for item in items if item not in dropped]
-    after[name] = ",".join(items)
+    after[name] = changed_list(after.get(name, config.default), operation, value, kafka_version)
     return None
+
+
+def changed_list(value: str, operation: int, given: str, kafka_version: KafkaVersion) -> str:
+    """Return the value of a list after APPEND or SUBTRACT. SUBTRACT removes an item once for each time it is given.
+
+    ``value``: its value, or Kafka's default; ``given``: items with commas between them. White space is part of an item.
+    """
+    repeats_items = kafka_version.behavior(AlterConfigsBehavior).repeats_appended_items
+    items = value.split(",") if value or repeats_items else []
+    given_items = given.split(",")
+    if operation == Operation.SUBTRACT:
+        left = Counter(given_items)
+        kept = []
+        for item in items:
+            if left[item]:
+                left[item] -= 1
+            else:
+                kept.append(item)
+        return ",".join(kept)
+    present = set() if repeats_items else set(items)
+    new_items = given_items if repeats_items else dict.fromkeys(given_items)
+    return ",".join([*items, *(item for item in new_items if item not in present)])
 
 
 def changed_values(
@@ -160,6 +174,15 @@ def changed_values(
         else:
             return not_a_list(name, Operation(operation), kafka_version)
     return after
+
+
+def unknown_list(name: str, kafka_version: KafkaVersion) -> Refusal:
+    """Return the error of an APPEND to a config that the release does not have, or a SUBTRACT from it."""
+    behavior = kafka_version.behavior(AlterConfigsBehavior)
+    if behavior.names_unknown_lists:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+    message = None if behavior.explains_invalid_changes else f"key not found: {name}"
+    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
 
 def not_a_list(name: str, operation: Operation, kafka_version: KafkaVersion) -> Refusal:

@@ -37,6 +37,12 @@ class TopicBehavior(VersionBehavior):
         return self.at_least(4, 3)
 
     @cached_property
+    def refuses_partition_gaps(self) -> bool:
+        """Whether the partitions of an assignment must be numbered from 0 without gaps (measured on 2.2.2 and
+        2.3.1)."""
+        return self.at_least(2, 3)
+
+    @cached_property
     def metadata_checks_topic_name_first(self) -> bool:
         """Whether Metadata returns INVALID_TOPIC_EXCEPTION for an invalid name even where no topic may be created,
         instead of UNKNOWN_TOPIC_OR_PARTITION: from 2.8 on, in both modes (BA-32; measured on 2.7.2 and 2.8.2)."""
@@ -129,6 +135,12 @@ class AlterConfigsBehavior(VersionBehavior):
         return not self.at_least(3, 3)
 
     @cached_property
+    def names_unknown_lists(self) -> bool:
+        """Whether APPEND to a setting that the release does not have, and SUBTRACT from it, are INVALID_CONFIG instead
+        of UNKNOWN_SERVER_ERROR (measured on 4.2.2 and 4.3.1)."""
+        return self.at_least(4, 3)
+
+    @cached_property
     def explains_invalid_changes(self) -> bool:
         """Whether IncrementalAlterConfigs has a message for a change without value and for an unknown operation
         (measured on 2.5.1 and 2.6.3)."""
@@ -154,5 +166,6 @@ class AlterConfigsBehavior(VersionBehavior):
 
     @cached_property
     def lists_fixed_settings_in_brackets(self) -> bool:
-        """Whether the message for settings that cannot change lists them as ``[a, b]`` instead of ``Set(a, b)``."""
-        return self.at_least(4, 0)
+        """Whether the message for settings that cannot change lists them as ``[a, b]`` instead of ``Set(a, b)``
+        (measured on 4.2.2 and 4.3.1)."""
+        return self.at_least(4, 3)

@@ -134,8 +134,8 @@ def _check_even(cluster: ClusterQueries, placed: Mapping[int, Sequence[int]]) ->
     if any(len(set(replicas)) < len(replicas) for replicas in placed.values()):
         pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
         return rules.invalid_assignment(f"Duplicate replica assignment found: Map({pairs})")
-    # DEVIATION: before 2.4 partition indexes may have gaps; in kproto they have none.
-    if cluster.behavior.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
+    # DEVIATION: before 2.3 partition indexes may have gaps; in kproto they have none.
+    if cluster.behavior.refuses_partition_gaps and sorted(placed) != list(range(len(placed))):
         return rules.invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return None
 

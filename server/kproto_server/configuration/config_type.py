@@ -23,6 +23,16 @@ WHITE_SPACE = " \t\n\v\f\r"
 """As in Java's regular expressions."""
 
 
+class Repeated(enum.Enum):
+    """What a release does with an item that a list has already (KIP-1161)."""
+
+    KEPT = enum.auto()
+    DROPPED = enum.auto()
+    """An empty item is refused."""
+    REFUSED = enum.auto()
+    """So is an empty item."""
+
+
 def split_list(text: str) -> list[str]:
     """Return the items of a list in a text without white space at its ends: between commas, as Java splits it.
 

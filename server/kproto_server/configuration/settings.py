@@ -15,7 +15,7 @@ from itertools import dropwhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.configuration.config_type import ConfigType
+from kproto_server.configuration.config_type import ConfigType, Repeated
 from kproto_server.configuration.setting_table import (
     INT_MAX,
     SETTINGS,
@@ -388,6 +388,13 @@ class SettingsBehavior(VersionBehavior):
         """Whether min.insync.replicas is one setting of the whole cluster, as eligible leader replicas require it
         (measured on 4.4.0)."""
         return self.is_kraft and self.at_least(4, 1)
+
+    @cached_property
+    def repeated_items(self) -> Repeated:
+        """What becomes of an item that a list has already (measured on 4.1.2, 4.2.2, 4.3.1 and 4.4.0)."""
+        if not self.at_least(4, 2):
+            return Repeated.KEPT
+        return Repeated.DROPPED if self.at_least(4, 3) and not self.at_least(4, 4) else Repeated.REFUSED
 
 
 def _check_codec(codec: int) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.errors import UsageError
 from kproto.jvm.doubles import double_text, parse_double
 from kproto.jvm.text import trimmed
-from kproto_server.configuration.config_type import split_list
+from kproto_server.configuration.config_type import Repeated, split_list
 from kproto_server.configuration.message_format_versions import CONFIG as FORMAT_VERSION
 from kproto_server.configuration.message_format_versions import MessageFormatVersions
 from kproto_server.configuration.settings import SETTINGS, UNITS_MS, ConfigSource, ConfigType, whole_number
@@ -53,6 +53,8 @@ class TopicConfig(NamedTuple):
     low: int | None
     high: int | None
     choices: tuple[str, ...]
+    repeated: Repeated = Repeated.KEPT
+    """Of a list."""
 
     def parse(self, text: str) -> str:
         """Return a value as Kafka writes it.
@@ -88,6 +90,8 @@ class TopicConfig(NamedTuple):
 
     def _items(self, value: str) -> list[str]:
         items = split_list(value)
+        if self.repeated is not Repeated.KEPT:
+            return self._checked(items)
         if self.choices:
             return [self._chosen(item) for item in items]
         if (
@@ -103,6 +107,16 @@ class TopicConfig(NamedTuple):
             )
         return items
 
+    def _checked(self, items: list[str]) -> list[str]:
+        for item in items:
+            if not item:
+                raise InvalidList(self.name, "empty")
+            self._chosen(item)
+        unique = list(dict.fromkeys(items))
+        if self.repeated is Repeated.REFUSED and len(unique) < len(items):
+            raise InvalidList(self.name, "duplicated")
+        return unique
+
     def _chosen(self, value: str) -> str:
         if self.choices and value not in self.choices:
             raise InvalidValue(self.name, value, f"String must be one of: {', '.join(self.choices)}")
@@ -115,6 +129,13 @@ class InvalidValue(UsageError):
     def __init__(self, name: str, value: object, reason: str) -> None:
         value = double_text(value) if isinstance(value, float) else value
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+
+
+class InvalidList(InvalidValue):
+    """A list cannot have its items."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        UsageError.__init__(self, f"Configuration '{name}' values must not be {problem}.")
 
 
 class TopicConfigEntry(NamedTuple):
@@ -139,7 +160,9 @@ class TopicConfigs(VersionBehavior):
             _, default, low, high = reached[-1] if reached else NOT_YET
             if default is not None:
                 choices = [choices for release, choices in CHOICES.get(name, ()) if self.at_least(*release)]
-                known[name] = TopicConfig(name, kind, synonym, default, low, high, choices[-1] if choices else ())
+                repeated = Repeated.DROPPED if name == "cleanup.policy" and self.at_least(4, 2) else Repeated.KEPT
+                last = choices[-1] if choices else ()
+                known[name] = TopicConfig(name, kind, synonym, default, low, high, last, repeated)
         return MappingProxyType(dict(sorted(known.items())))
 
 

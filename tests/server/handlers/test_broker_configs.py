@@ -131,14 +131,15 @@ def test_settings_of_listeners_are_those_of_one_broker(kafka_version: str, name:
     [
         ("3.9", "advertised.listeners", "Cannot update these configs at default cluster level, broker id must be "
                                         "specified: Set(advertised.listeners)"),
-        ("4.0", "advertised.listeners", "Cannot update these configs dynamically: [advertised.listeners]"),
+        ("4.2", "advertised.listeners", "Cannot update these configs dynamically: Set(advertised.listeners)"),
+        ("4.3", "advertised.listeners", "Cannot update these configs dynamically: [advertised.listeners]"),
         ("4.2", "cordoned.log.dirs", None),
         ("4.3", "cordoned.log.dirs", "Cannot update these configs at default cluster level, broker id must be "
                                      "specified: [cordoned.log.dirs]"),
     ],
 )  # fmt: skip
 def test_settings_became_those_of_one_broker_or_fixed(kafka_version: str, name: str, message: str | None) -> None:
-    """Measured on 3.9.2, 4.0.2, 4.2.2 and 4.3.1."""
+    """Measured on 3.9.2, 4.2.2 and 4.3.1."""
     assert change(new_state(kafka_version), "", (name, SET, "a://b:1")) == (42 if message else 0, message)
 
 

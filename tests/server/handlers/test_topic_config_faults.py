@@ -74,7 +74,11 @@ def test_kraft_checks_the_name_between_the_changes_and_their_values(kafka_versio
 
 @pytest.mark.parametrize(
     ("kafka_version", "returned"),
-    [("2.8", (-1, None)), ("4.4", (40, "Can't APPEND to key no.such because its type is not LIST."))],
+    [
+        ("2.5", (-1, "key not found: no.such")),
+        ("2.8", (-1, None)),
+        ("4.4", (40, "Can't APPEND to key no.such because its type is not LIST.")),
+    ],
 )
 def test_nothing_is_appended_to_what_is_not_known(kafka_version: str, returned: Returned) -> None:
     assert change(new_state(kafka_version), "t", ("no.such", APPEND, "1")) == returned
