@@ -294,6 +294,16 @@ def test_a_deletion_that_another_change_has_undone_is_refused(monkeypatch: pytes
     assert "t" in broker.broker.state.cluster.topics
 
 
+def test_a_list_that_lost_all_items_is_empty_after_a_start() -> None:
+    """Kafka accepts it. The directory was refused: "log.cleanup.policy cannot be ''"."""
+    broker = DiskBroker("os", kafka_version="3.9")
+    do(broker, set_config(BROKER, "1", "log.cleanup.policy", ""))
+    found = broker_configs(broker.client)
+    assert "" in found.values()
+    broker.kill()
+    assert broker_configs(broker.client) == found
+
+
 def test_start_offsets_that_a_power_loss_took_in_os_mode_do_not_refuse_the_start() -> None:
     """They are not synced: the file can have its new name and no content."""
     reports = []

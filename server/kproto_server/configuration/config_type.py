@@ -28,9 +28,9 @@ class Repeated(enum.Enum):
 
     KEPT = enum.auto()
     DROPPED = enum.auto()
-    """An empty item is refused."""
+    """Empty items are refused."""
     REFUSED = enum.auto()
-    """So is an empty item."""
+    """Empty items are refused, too."""
 
 
 def split_list(text: str) -> list[str]:

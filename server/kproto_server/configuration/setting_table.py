@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.errors import UsageError
 from kproto.jvm.doubles import double_text, parse_double
 from kproto.jvm.text import trimmed
-from kproto_server.configuration.config_type import ConfigType
+from kproto_server.configuration.config_type import ConfigType, split_list
 from kproto_server.configuration.topic_config_table import CHOICES, TABLE
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Setting(NamedTuple):
             SettingError: the value does not have the type, or is out of bounds.
         """
         value = trimmed(text)
-        given = [one.strip() for one in value.split(",")] if self.type is ConfigType.LIST else [value]
+        given = split_list(value) if self.type is ConfigType.LIST else [value]
         if self.choices and not set(given) <= set(self.choices):
             count = "some" if self.type is ConfigType.LIST else "one"
             raise self._refusal(text, f"{count} of {', '.join(self.choices)}")
@@ -115,7 +115,7 @@ class Setting(NamedTuple):
                 return value.lower()
             case ConfigType.DOUBLE:
                 number = parse_double(value)
-                if number is None or not 0 <= number <= 1:
+                if number is None or number < 0 or number > 1:  # not a number is neither, as in Java
                     raise self._refusal(text, "a number from 0 to 1")
                 return double_text(number)
             case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +16,13 @@ from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource a
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.cluster.broker_config_changes import changed_settings
+from kproto_server.cluster.topic_config_changes import ConfigChange
+from kproto_server.cluster.topics import Refusal
+from kproto_server.configuration.settings import SETTINGS, Settings
 from kproto_server.log_manager.memory_cleaner import MemoryCleaner
 from kproto_server.partition_log.log_config import log_config
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.testing.in_memory import virtual_clock
 from tests.coordinator.broker_state import ask, new_state
 from tests.network.raw_client import RawClient
@@ -367,6 +373,26 @@ def test_a_value_is_required() -> None:
         "Null value not supported for : log.retention.ms",
     )
     assert put(new_state("2.8"), "x", {"log.retention.ms": None}) == (-1, None)
+
+
+VALUES = (
+    "", " 7 ", "-1", "0", "1", "5", "+3", "007", "0.5", "1.5", "1e3", "NaN", "Infinity", "-0.0", "1f", "0x1p-1", "true",
+    "FALSE", "2147483648", "9223372036854775807", "a", ",", "a,b,a", "compact", " compact , delete", "delete,delete",
+    "gzip", "producer", "uncompressed", "CreateTime", "PLAIN", "TLSv1.2", "required", "host:5", "a://b:1", "DEFAULT",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kafka_version", ["2.8", "3.2", "3.9", "4.2", "4.3", "4.4"])
+def test_what_can_be_altered_can_be_read_from_the_disk(kafka_version: str) -> None:
+    """A start refuses a directory with a value that it does not accept."""
+    settings = Settings(KafkaVersion.named(kafka_version))
+    accepted = 0
+    for name, node, value in product(SETTINGS, ("", "1"), VALUES):
+        altered = changed_settings(node, {}, [ConfigChange(name, SET, value)], settings)
+        if not isinstance(altered, Refusal):
+            accepted += 1
+            SETTINGS[name].check(altered[name])
+    assert accepted > 200
 
 
 def test_all_of_them_can_be_put_at_once() -> None:
