@@ -7,7 +7,6 @@ of a client takes part.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -16,10 +15,10 @@ from kproto.records.control import ControlType, control_type
 from kproto.records.record_batch import RecordBatch
 from kproto_server.broker.own_requests import RequestRefused
 from kproto_server.broker.thread import run_in_turns
-from kproto_server.storage.errors import UNREADABLE
+from kproto_server.log_manager.log_manager import index_in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from kproto.records.batches import Batch
     from kproto_server.broker.thread import RunInBrokerThread
@@ -73,21 +72,21 @@ def topic_named(server: Server, name: str) -> Topic:
     return topic
 
 
-def chosen_partitions(server: Server, name: str, index: int | None) -> Sequence[Partition]:
-    """Return a partition of a topic, or all if ``index`` is None.
+def indexed_partitions(
+    server: Server, name: str, index: int | None = None
+) -> Generator[None, None, Sequence[Partition]]:
+    """Return a partition of a topic, or all if ``index`` is None; those on disk are indexed in steps before.
 
     Raises:
-        RequestRefused: the topic or the partition does not exist.
+        RequestRefused: the topic or the partition does not exist, or no longer.
     """
-    topic = topic_named(server, name)
-    return topic.partitions if index is None else [partition_of(topic, index)]
 
+    def chosen() -> Sequence[Partition]:
+        topic = topic_named(server, name)
+        return topic.partitions if index is None else [partition_of(topic, index)]
 
-def index_steps(partitions: Iterable[Partition]) -> Generator[int]:
-    """Index partitions on disk in steps, before a look that needs their index."""
-    for partition in partitions:
-        with suppress(*UNREADABLE):  # the reader gets the error
-            yield from partition.data.index_steps()
+    yield from index_in_steps([one.data for one in chosen()])
+    return chosen()
 
 
 def partition_of(topic: Topic, index: int) -> Partition:
@@ -122,9 +121,8 @@ class RecordReader:
             RequestRefused: the topic or the partition does not exist.
         """
 
-        def look(server: Server) -> Generator[int, None, dict[int, tuple[int, int]]]:
-            yield from index_steps(chosen_partitions(server, self._topic, partition))
-            chosen = chosen_partitions(server, self._topic, partition)
+        def look(server: Server) -> Generator[None, None, dict[int, tuple[int, int]]]:
+            chosen = yield from indexed_partitions(server, self._topic, partition)
             return {one.index: (one.log_start_offset, self._end(one)) for one in chosen}
 
         return run_in_turns(self._run, look)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.broker.records import index_steps
+from kproto_server.log_manager.log_manager import index_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -55,10 +55,10 @@ def count_limit(server: Server, name: str, partition: int | None, offset: int) -
     return sum(max(0, one.high_watermark - max(one.log_start_offset, offset)) for one in chosen)
 
 
-def list_steps(server: Server, *, internal: bool) -> Generator[int, None, tuple[TopicDescription, ...]]:
+def list_steps(server: Server, *, internal: bool) -> Generator[None, None, tuple[TopicDescription, ...]]:
     """Return the descriptions of all topics by name, made in steps: a topic that is deleted meanwhile is left out.
 
-    ``internal``: with those of the broker; yields numbers of batches and partitions.
+    ``internal``: with those of the broker.
     """
     topics = server.state.cluster.topics
     found: list[TopicDescription] = []
@@ -66,13 +66,13 @@ def list_steps(server: Server, *, internal: bool) -> Generator[int, None, tuple[
     for topic in list(topics.values()):
         if topic.internal and not internal:
             continue
-        yield from index_steps(topic.partitions)
+        yield from index_in_steps(partition.data for partition in topic.partitions)
         if topics.get(topic.name) is topic:
             found.append(described(topic))
         count += len(topic.partitions)
         if count >= STEP_PARTITIONS:
-            yield count
             count = 0
+            yield
     return tuple(sorted(found, key=lambda one: one.topic))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kproto.errors import UsageError
+from kproto_server.broker.thread import run_in_turns
 from kproto_server.broker.waiting import NotYet, Wait, blocking, check_count, in_coroutine, wait
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ class BrokerTopics:
     def list(self, *, internal: bool = False) -> tuple[TopicDescription, ...]:
         """Return the topics, sorted by name; with ``internal``, also those of the broker."""
 
-        from kproto_server.broker.thread import run_in_turns
         from kproto_server.broker.topic_description import list_steps
 
         return run_in_turns(self._run, lambda server: list_steps(server, internal=internal))
@@ -48,12 +48,11 @@ class BrokerTopics:
         Raises:
             RequestRefused: it does not exist.
         """
-        from kproto_server.broker.records import index_steps, topic_named
-        from kproto_server.broker.thread import run_in_turns
+        from kproto_server.broker.records import indexed_partitions, topic_named
         from kproto_server.broker.topic_description import described
 
-        def look(server: Server) -> Generator[int, None, TopicDescription]:
-            yield from index_steps(topic_named(server, topic).partitions)
+        def look(server: Server) -> Generator[None, None, TopicDescription]:
+            yield from indexed_partitions(server, topic)
             return described(topic_named(server, topic))
 
         return run_in_turns(self._run, look)
@@ -276,17 +275,15 @@ class BrokerTopics:
         """
         from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
         from kproto_server.broker.own_requests import ask, check
-        from kproto_server.broker.records import chosen_partitions, index_steps
-        from kproto_server.broker.thread import run_in_turns
+        from kproto_server.broker.records import indexed_partitions
 
         if before_offset is not None:
             check_count(before_offset, "before_offset")
         offset = -1 if before_offset is None else before_offset
 
-        def delete(server: Server) -> Generator[int, None, dict[tuple[str, int], int]]:
-            yield from index_steps(chosen_partitions(server, topic, partition))
+        def delete(server: Server) -> Generator[None, None, dict[tuple[str, int], int]]:
             found = {}
-            for one in chosen_partitions(server, topic, partition):
+            for one in (yield from indexed_partitions(server, topic, partition)):
                 part = DeleteRecordsPartition(partition_index=one.index, offset=offset)
                 request = DeleteRecordsRequest(
                     topics=(DeleteRecordsTopic(name=topic, partitions=(part,)),), timeout_ms=TIMEOUT_MS
@@ -307,12 +304,11 @@ class BrokerTopics:
             RequestRefused: the topic does not exist.
             TimeoutError: the disk does not remove segments within `EXPIRE_S`.
         """
-        from kproto_server.broker.records import index_steps, topic_named
-        from kproto_server.broker.thread import run_in_turns
+        from kproto_server.broker.records import indexed_partitions, topic_named
         from kproto_server.log_manager.retention_task import RetentionTask
 
-        def expire(server: Server) -> Generator[int, None, dict[int, int]]:
-            yield from index_steps(topic_named(server, topic).partitions)
+        def expire(server: Server) -> Generator[None, None, dict[int, int]]:
+            yield from indexed_partitions(server, topic)
             (task,) = (one for one in server.periodic_tasks if isinstance(one, RetentionTask))
             return task.check_topic(topic_named(server, topic), server.state.clock.now_ms())
 

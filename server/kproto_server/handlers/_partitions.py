@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.deferred import in_slices
-from kproto_server.storage.errors import UNREADABLE
+from kproto_server.log_manager.log_manager import index_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 
     from kproto.message import Response
     from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.cluster.topics import Partition
     from kproto_server.deferred import DeferredResponse, DelayedOperation, LargeResponse
     from kproto_server.requests.context import RequestContext
 
@@ -88,15 +87,9 @@ def _images(name: str, context: RequestContext) -> Iterable[None]:
     log = context.coordinator.log
     if not log.keeps:
         return make_offsets_topic_readable(context.coordinator, topic, context.log_manager).images
-    return log.images if isinstance(log, ReadableChangeLog) else _offsets_index(topic)
-
-
-def _offsets_index(topic: Topic) -> Iterator[None]:
-    """Index the offsets topic on disk, in steps: the coordinator that writes it needs no index."""
-    for partition in topic.partitions:
-        with suppress(*UNREADABLE):  # the reader gets the error
-            for _ in partition.data.index_steps():
-                yield
+    if isinstance(log, ReadableChangeLog):
+        return log.images
+    return index_in_steps(partition.data for partition in topic.partitions)  # the coordinator needs no index to write
 
 
 def partition_error(partition: Partition) -> ErrorCode:

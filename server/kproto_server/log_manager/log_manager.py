@@ -25,6 +25,14 @@ SESSION_ID_BYTES = 4
 SESSION_ID_MAX = 2**31 - 1
 
 
+def index_in_steps(partitions: Iterable[PartitionData]) -> Iterator[None]:
+    """Index partitions on disk in steps. Those that cannot be read are left to the reader, which gets the error."""
+    for data in partitions:
+        with suppress(*UNREADABLE):
+            for _ in data.index_steps():
+                yield
+
+
 class LogManager:
     """The partitions of all topics, for the handlers that read and write records."""
 
@@ -81,9 +89,7 @@ class LogManager:
         for name in unindexed.keys() & set(names):
             while (waiting := unindexed.get(name)) is not None:
                 data = waiting[0]
-                with suppress(*UNREADABLE):  # the reader gets the error
-                    for _ in data.index_steps():
-                        yield
+                yield from index_in_steps((data,))
                 if waiting and waiting[0] is data:
                     del waiting[0]
                 if not waiting and unindexed.get(name) is waiting:
