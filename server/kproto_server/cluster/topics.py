@@ -193,8 +193,8 @@ def name_problem(name: str, kafka_version: KafkaVersion) -> str | None:
     """Return Kafka's message for an invalid topic name; None if the name is valid (BA-90)."""
     if 0 < len(name) <= NAME_LENGTH_MAX and name not in (".", "..") and NAME_CHARACTERS.issuperset(name):
         return None
-    is_new = kafka_version.behavior(TopicBehavior).has_new_topic_name_messages
-    return _name_problem(name) if is_new else _old_name_problem(name, kafka_version)
+    behavior = kafka_version.behavior(TopicBehavior)
+    return _name_problem(name) if behavior.has_new_topic_name_messages else _old_name_problem(name, behavior)
 
 
 def _name_problem(name: str) -> str:
@@ -209,13 +209,13 @@ def _name_problem(name: str) -> str:
     return f"Topic name is invalid: {problem}"
 
 
-def _old_name_problem(name: str, kafka_version: KafkaVersion) -> str:
+def _old_name_problem(name: str, behavior: TopicBehavior) -> str:
     if not name:
         return "Topic name is illegal, it can't be empty"
     if name in (".", ".."):
         return 'Topic name cannot be "." or ".."'
     if len(name) > NAME_LENGTH_MAX:
-        label = "Topic name" if kafka_version.at_least(3, 0) else "topic name"  # measured on 2.8.2, 3.0.2 and 3.2.3
+        label = behavior.long_topic_name_label
         return f"Topic name is illegal, it can't be longer than {NAME_LENGTH_MAX} characters, {label}: {name}"
     return f"Topic name \"{name}\" is illegal, it contains a character other than ASCII alphanumerics, '.', '_' and '-'"
 

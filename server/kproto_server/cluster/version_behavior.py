@@ -31,6 +31,12 @@ class TopicBehavior(VersionBehavior):
         return self.at_least(3, 3)
 
     @cached_property
+    def long_topic_name_label(self) -> str:
+        """The words before the name in the older message for a name that is too long (measured on 2.8.2, 3.0.2 and
+        3.2.3)."""
+        return "Topic name" if self.at_least(3, 0) else "topic name"
+
+    @cached_property
     def has_cordoned_log_dirs(self) -> bool:
         """Whether log directories can be cordoned, which the message for too few brokers mentions (measured on 4.2.2
         and 4.3.1)."""

@@ -89,11 +89,7 @@ class TopicConfig(NamedTuple):
         return number
 
     def _items(self, value: str) -> list[str]:
-        items = split_list(value)
-        if self.repeated is not Repeated.KEPT:
-            return self._checked(items)
-        if self.choices:
-            return [self._chosen(item) for item in items]
+        items = [self._item(item) for item in split_list(value)]
         if (
             self.name.endswith("throttled.replicas")
             and items != ["*"]
@@ -105,17 +101,17 @@ class TopicConfig(NamedTuple):
                 f"{self.name} must be the literal '*' or a list of replicas in the following format: "
                 "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
             )
-        return items
-
-    def _checked(self, items: list[str]) -> list[str]:
-        for item in items:
-            if not item:
-                raise InvalidList(self.name, "empty")
-            self._chosen(item)
+        if self.repeated is Repeated.KEPT:
+            return items
         unique = list(dict.fromkeys(items))
         if self.repeated is Repeated.REFUSED and len(unique) < len(items):
             raise InvalidList(self.name, "duplicated")
         return unique
+
+    def _item(self, item: str) -> str:
+        if not item and self.repeated is not Repeated.KEPT:
+            raise InvalidList(self.name, "empty")
+        return self._chosen(item)
 
     def _chosen(self, value: str) -> str:
         if self.choices and value not in self.choices:

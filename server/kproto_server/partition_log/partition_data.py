@@ -156,8 +156,9 @@ class PartitionData:
             if marker is not None:
                 self.known_transactions.add_marker(producer_id, base_offset, marker.outcome)
                 if restores_producers:
-                    of_marker = marker.coordinator_epoch, timestamp_ms, base_offset
-                    self.known_producers.add_marker(producer_id, epoch, *of_marker)
+                    self.known_producers.add_marker(
+                        producer_id, epoch, marker.coordinator_epoch, timestamp_ms, base_offset
+                    )
             return
         if is_transactional:
             self.known_transactions.add_batch(producer_id, epoch, base_offset)
