@@ -96,12 +96,12 @@ class ToolOutput:
         return ToolOutput(self.exit_code, "\n".join(" ".join(line) for line in [header, *table]), self.err)
 
     def unordered(self) -> "ToolOutput":
-        """Sort the lines, for output in the order of a hash map; lines with a tab stay below the line before them.
+        """Sort the lines, for output in the order of a hash map; lines with a tab stay below the line before them."""
+        return ToolOutput(self.exit_code, _sorted(self.out), _sorted(self.err))
 
-        Errors are listed once: how often a client tries again before it gives up depends on its threads.
-        """
-        err = "\n".join(dict.fromkeys(_sorted(self.err).splitlines()))
-        return ToolOutput(self.exit_code, _sorted(self.out), err)
+    def with_errors_once(self) -> "ToolOutput":
+        """List each error once: how often a client tries again before it gives up depends on its threads."""
+        return ToolOutput(self.exit_code, self.out, "\n".join(dict.fromkeys(self.err.splitlines())))
 
 
 def _sorted(text: str) -> str:

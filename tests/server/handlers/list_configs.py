@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kproto.headers import read_response
 from kproto.message import Request
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -75,20 +74,12 @@ def results(ask: Ask, pause: Callable[[], object] = lambda: None) -> Iterator[Re
         yield [response.error_code, response.error_message, *(one.value for one in described.configs)]
 
 
-def _asks(client: RawClient) -> Ask:
-    def ask(request: Request, version: int) -> Any:
-        client.send((request, version))
-        return read_response(client.read_frame(), type(request), version)[1]
-
-    return ask
-
-
 def main() -> None:
     found: dict[str, list[Result]] = {}
     for release in RELEASES:
         with real_kafka(release, props=AS_DELIVERED) as broker:
-            ask = _asks(RawClient(broker.bootstrap))
-            found[release] = list(results(ask, lambda: time.sleep(PROPAGATION_S)))
+            client = RawClient(broker.bootstrap)
+            found[release] = list(results(client.ask, lambda: time.sleep(PROPAGATION_S)))
     lines = ",\n".join(
         f'"{release}": [\n' + ",\n".join(json.dumps(one) for one in of_release) + "\n]"
         for release, of_release in found.items()
